@@ -1,0 +1,1 @@
+//! The slow half of UCL-sketch: registry, segments, window, decoders, queries.

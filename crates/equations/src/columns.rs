@@ -1,0 +1,136 @@
+//! The matrix `A`, one column per key, appended as keys arrive.
+//!
+//! A sketch touches the same number of counters for every key (its *degree*: the rows of a Count-Min, the hash
+//! functions of a FlowRadar), so a column is `degree` counter indices and, where not all ones, as many coefficients.
+//! Flat arrays keep the products `A x` and `Aᵀ y` streaming. An index may repeat within a column (FlowRadar hashing
+//! a key twice to one counter): its coefficients then add.
+
+/// One column of `A`. Column numbers are handed out in order and never move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ColumnId(pub u32);
+
+/// What stands at a column's counters.
+#[derive(Clone, Debug, PartialEq)]
+enum Coefficients {
+    Ones,
+    Signs(Vec<i8>),
+    Reals(Vec<f32>),
+}
+
+/// The columns of `A`, `counters` rows high, `degree` entries each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Columns {
+    counters: usize,
+    degree: usize,
+    indices: Vec<u32>,
+    coefficients: Coefficients,
+}
+
+impl Columns {
+    /// No columns yet; every coefficient will be one (Count-Min, FlowRadar).
+    pub fn ones(counters: usize, degree: usize) -> Self {
+        Self::with(counters, degree, Coefficients::Ones)
+    }
+
+    /// No columns yet; coefficients are +1 or -1 (Count Sketch).
+    pub fn signed(counters: usize, degree: usize) -> Self {
+        Self::with(counters, degree, Coefficients::Signs(Vec::new()))
+    }
+
+    /// No columns yet; any coefficients (the fractional matrix of SeqSketch).
+    pub fn weighted(counters: usize, degree: usize) -> Self {
+        Self::with(counters, degree, Coefficients::Reals(Vec::new()))
+    }
+
+    fn with(counters: usize, degree: usize, coefficients: Coefficients) -> Self {
+        assert!(degree > 0, "a column needs at least one counter");
+        assert!(counters <= u32::MAX as usize, "counter indices are 32 bits");
+        Self { counters, degree, indices: Vec::new(), coefficients }
+    }
+
+    /// Appends a column of ones.
+    pub fn push(&mut self, indices: &[u32]) -> ColumnId {
+        assert!(matches!(self.coefficients, Coefficients::Ones), "these columns carry coefficients");
+        self.append(indices)
+    }
+
+    /// Appends a column of signs, each +1 or -1.
+    pub fn push_signed(&mut self, indices: &[u32], signs: &[i8]) -> ColumnId {
+        assert_eq!(indices.len(), signs.len());
+        let Coefficients::Signs(all) = &mut self.coefficients else { panic!("these columns are not signed") };
+        all.extend_from_slice(signs);
+        self.append(indices)
+    }
+
+    /// Appends a column with any coefficients.
+    pub fn push_weighted(&mut self, indices: &[u32], weights: &[f32]) -> ColumnId {
+        assert_eq!(indices.len(), weights.len());
+        let Coefficients::Reals(all) = &mut self.coefficients else { panic!("these columns are not weighted") };
+        all.extend_from_slice(weights);
+        self.append(indices)
+    }
+
+    fn append(&mut self, indices: &[u32]) -> ColumnId {
+        assert_eq!(indices.len(), self.degree);
+        assert!(indices.iter().all(|&i| (i as usize) < self.counters), "counter index out of range");
+        let id = ColumnId(u32::try_from(self.len()).expect("at most 2^32 columns"));
+        self.indices.extend_from_slice(indices);
+        id
+    }
+
+    /// The number of columns: unknowns of the system.
+    pub fn len(&self) -> usize {
+        self.indices.len() / self.degree
+    }
+
+    /// Whether there is no column yet.
+    pub fn is_empty(&self) -> bool {
+        self.indices.is_empty()
+    }
+
+    /// The number of counters: equations of the system.
+    pub fn counters(&self) -> usize {
+        self.counters
+    }
+
+    /// Entries per column.
+    pub fn degree(&self) -> usize {
+        self.degree
+    }
+
+    /// Whether every coefficient is one, as the multiplicative solvers need.
+    pub fn is_ones(&self) -> bool {
+        matches!(self.coefficients, Coefficients::Ones)
+    }
+
+    /// The counters of one column.
+    pub fn indices(&self, id: ColumnId) -> &[u32] {
+        let at = id.0 as usize * self.degree;
+        &self.indices[at..at + self.degree]
+    }
+
+    /// All indices, column after column.
+    pub fn all_indices(&self) -> &[u32] {
+        &self.indices
+    }
+
+    /// The coefficient of entry `entry` of a column.
+    pub fn coefficient(&self, id: ColumnId, entry: usize) -> f32 {
+        let at = id.0 as usize * self.degree + entry;
+        match &self.coefficients {
+            Coefficients::Ones => 1.0,
+            Coefficients::Signs(s) => f32::from(s[at]),
+            Coefficients::Reals(r) => r[at],
+        }
+    }
+
+    /// Bytes held, for the control plane's accounting.
+    pub fn memory(&self) -> usize {
+        let coefficients = match &self.coefficients {
+            Coefficients::Ones => 0,
+            Coefficients::Signs(s) => s.capacity(),
+            Coefficients::Reals(r) => r.capacity() * size_of::<f32>(),
+        };
+        self.indices.capacity() * size_of::<u32>() + coefficients
+    }
+}

@@ -1,0 +1,1 @@
+//! The learned solver of UCL-sketch: network, equivariant loss, trainer, checkpoints.

@@ -1,0 +1,1 @@
+//! Streams of keys: readers, seeded generators, exact counts.

@@ -1,0 +1,1 @@
+//! Near-exact per-key counts of an unbounded stream, in kilobytes.

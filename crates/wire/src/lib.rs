@@ -1,0 +1,1 @@
+//! The data plane's reports as bytes: versioned, checksummed, entropy-coded.
