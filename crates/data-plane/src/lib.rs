@@ -1,1 +1,53 @@
-//! The fast half of UCL-sketch: heavy part, linear sketch and Bloom filter, per item, in a fixed budget.
+//! The fast half of UCL-sketch: what runs per item, where the stream is seen, in a fixed memory budget.
+//!
+//! Three structures share the budget (paper, Algorithm 1):
+//!
+//! - the **heavy part** ([`heavy`]) holds hot keys exactly, one per slot, defended by votes;
+//! - the **linear sketch** ([`counters`], [`column`]) counts everything else: `y = A x`, each key adding to one counter
+//!   per row;
+//! - the **Bloom filter** ([`bloom`]) remembers which keys were reported, so that each is sent about once.
+//!
+//! What the control plane needs to turn the counters back into counts per key leaves through a
+//! [`ReportSink`]: keys, carries of overflowing counters, and at every *cut* the counters and the changed heavy slots.
+//! No I/O, no threads, no clock; `no_std` with `alloc`.
+//!
+//! # What is guaranteed
+//!
+//! - Nothing saturates and nothing wraps: for every row of an unsigned sketch, `Σ (counters + carries · unit)` is exactly
+//!   the weight that entered the sketch, and with the heavy part's counts exactly the weight of the stream.
+//! - Every key that left the heavy part or passed it is reported, unless the Bloom filter claimed to know it.
+//! - The same seed gives the same positions on every machine.
+//!
+//! # Differences from the paper
+//!
+//! - Eviction at `vote_ratio · new <= old` with `<=`, as the paper's text and reference code have it (its
+//!   pseudocode has `<`).
+//! - An item too heavy for a slot (half a billion and more) goes past the heavy part, and a slot that would grow to
+//!   that is flushed into the sketch.
+//! - Counters may be narrower than 32 bits, with carries.
+
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod bloom;
+pub mod column;
+mod config;
+pub mod counters;
+mod hash;
+pub mod heavy;
+mod key;
+mod plane;
+mod report;
+
+pub use bloom::{BloomFilter, BloomKind};
+pub use column::{Column, ColumnMap, CounterIndex, Geometry, RowMap};
+pub use config::{Config, ConfigError, Memory, Shape};
+pub use counters::{CounterBits, CounterWords, Counters};
+pub use hash::{HashSeed, KeyHash, MAX_BLOOM_HASHES, MAX_DEGREE};
+pub use heavy::{HandedOn, HeavyPart, Offer, Reason, SlotChange, VotingFilter};
+pub use key::{KeyFormat, MAX_KEY_BYTES, digest};
+pub use plane::DataPlane;
+pub use report::{Cut, KeyRef, Report, ReportRule, ReportSink};

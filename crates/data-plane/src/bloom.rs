@@ -1,0 +1,228 @@
+//! The Bloom filter that remembers which keys were reported.
+//!
+//! A key that it claims to know and does not (a false positive) is never reported: it is lost to the control plane
+//! until refreshed. With `K` keys in `m` bits and `k` hashes that happens to the next key with probability
+//! `(1 - e^(-kK/m))^k`.
+//!
+//! *Classic* sets `k` bits anywhere: the best rate per bit. *Split-block* sets `k` bits in one block of `k` 32-bit lanes,
+//! one in each lane: one cache line per key, faster to insert, at a higher rate of lost keys.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::hash::{BloomHash, KeyHash};
+
+/// How a key's bits are placed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BloomKind {
+    /// Anywhere.
+    #[default]
+    Classic,
+    /// In one block of 32-bit lanes, as many as there are hashes (at most 8), one bit in each.
+    SplitBlock,
+}
+
+impl BloomKind {
+    /// The number of bits really used of `bits`: split-block takes whole blocks.
+    pub(crate) fn whole_bits(self, bits: u32, hashes: u8) -> u32 {
+        match self {
+            Self::Classic => bits,
+            Self::SplitBlock => bits - bits % (32 * u32::from(hashes.max(1))),
+        }
+    }
+}
+
+/// A set of keys with false positives and no false negatives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BloomFilter {
+    kind: BloomKind,
+    hashes: u8,
+    bits: u32,
+    words: Vec<u32>,
+}
+
+impl BloomFilter {
+    /// An empty filter of `bits` bits (split-block: rounded down to whole blocks). Zero bits or hashes is a filter
+    /// that claims nothing, so that every key is new.
+    pub fn new(kind: BloomKind, bits: u32, hashes: u8) -> Self {
+        let bits = kind.whole_bits(bits, hashes);
+        let hashes = if bits == 0 { 0 } else { hashes };
+        Self { kind, hashes, bits, words: vec![0; bits.div_ceil(32) as usize] }
+    }
+
+    /// Adds a key; whether it was new (not claimed before).
+    ///
+    /// ```
+    /// use ucl_data_plane::{BloomFilter, BloomKind, HashSeed};
+    /// let mut filter = BloomFilter::new(BloomKind::Classic, 80_000, 8);
+    /// let h = HashSeed::new(1).hash(&7u32.to_le_bytes());
+    /// assert!(filter.insert(h));
+    /// assert!(!filter.insert(h) && filter.contains(h));
+    /// ```
+    #[inline(always)]
+    pub fn insert(&mut self, h: KeyHash) -> bool {
+        // Keys are mostly known: look first, write only for a new one.
+        let new = !self.contains(h);
+        if new {
+            self.set(h);
+        }
+        new
+    }
+
+    #[inline(never)]
+    fn set(&mut self, h: KeyHash) {
+        let h = h.bloom();
+        for i in 0..self.hashes.into() {
+            let (word, mask) = match self.kind {
+                BloomKind::Classic => self.classic(h, i),
+                BloomKind::SplitBlock => self.split_block(h, i),
+            };
+            self.words[word] |= mask;
+        }
+    }
+
+    /// Whether the filter claims the key.
+    #[inline(always)]
+    pub fn contains(&self, h: KeyHash) -> bool {
+        let h = h.bloom();
+        let hashes = self.hashes.into();
+        // All bits are looked at: leaving at the first unset one is a branch that is taken at random.
+        let claims = |(word, mask): (usize, u32)| u32::from(self.words[word] & mask != 0);
+        let set: u32 = match self.kind {
+            BloomKind::Classic => (0..hashes).map(|i| claims(self.classic(h, i))).sum(),
+            BloomKind::SplitBlock => (0..hashes).map(|i| claims(self.split_block(h, i))).sum(),
+        };
+        (set == hashes) & (hashes > 0)
+    }
+
+    #[inline(always)]
+    fn classic(&self, h: BloomHash, i: u32) -> (usize, u32) {
+        let bit = h.position(i, self.bits);
+        ((bit >> 5) as usize, 1 << (bit & 31))
+    }
+
+    #[inline(always)]
+    fn split_block(&self, h: BloomHash, i: u32) -> (usize, u32) {
+        let lanes = u32::from(self.hashes);
+        let block = h.position(0, self.bits / (32 * lanes));
+        ((block * lanes + i) as usize, 1 << h.lane(i))
+    }
+
+    /// Forgets every key.
+    pub fn clear(&mut self) {
+        self.words.fill(0);
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        self.words.len() * size_of::<u32>()
+    }
+
+    /// How many keys were put in, judged by the bits set: `-m/k · ln(1 - set/m)`. Infinite when all bits are set.
+    pub fn estimated_keys(&self) -> f64 {
+        if self.hashes == 0 {
+            return f64::INFINITY;
+        }
+        let set: u32 = self.words.iter().map(|w| w.count_ones()).sum();
+        let m = f64::from(self.bits);
+        -m / f64::from(self.hashes) * ln(1.0 - f64::from(set) / m)
+    }
+}
+
+/// The probability that a filter of `bits` bits and `hashes` hashes that holds `keys` keys claims one it does not hold.
+pub fn false_positive_rate(bits: u32, hashes: u8, keys: f64) -> f64 {
+    if bits == 0 || hashes == 0 {
+        return 0.0;
+    }
+    let fill = 1.0 - exp(-f64::from(hashes) * keys / f64::from(bits));
+    (0..hashes).fold(1.0, |p, _| p * fill)
+}
+
+/// The expected share of `keys` keys, arriving one after the other, that the filter does not lose.
+///
+/// Lemma 2 of the paper bounds the same thing by the fill of a single bit, which is very loose.
+pub fn expected_coverage(bits: u32, hashes: u8, keys: f64) -> f64 {
+    if bits == 0 || hashes == 0 || keys <= 0.0 {
+        return 1.0;
+    }
+    // A lost key sets no bits, so the number held lags behind the number seen; a short integration follows it.
+    let steps = 1000;
+    let mut held = 0.0;
+    for _ in 0..steps {
+        held += keys / f64::from(steps) * (1.0 - false_positive_rate(bits, hashes, held));
+    }
+    held / keys
+}
+
+// `core` has no transcendental functions; these two serve estimates only, never positions, so a plain series will do.
+fn exp(x: f64) -> f64 {
+    // e^x = (e^(x/1024))^1024 with a fourth-order series inside.
+    let y = x / 1024.0;
+    let small = 1.0 + y * (1.0 + y / 2.0 * (1.0 + y / 3.0 * (1.0 + y / 4.0)));
+    (0..10).fold(small, |p, _| p * p)
+}
+
+fn ln(x: f64) -> f64 {
+    if x <= 0.0 {
+        return f64::NEG_INFINITY;
+    }
+    // Newton on e^y = x, started from the binary exponent.
+    let mut y = ((x.to_bits() >> 52) as f64 - 1023.0) * core::f64::consts::LN_2;
+    for _ in 0..8 {
+        y += 2.0 * (x - exp(y)) / (x + exp(y));
+    }
+    y
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::HashSeed;
+
+    #[test]
+    fn series_agree_with_std() {
+        for i in 1..400 {
+            let x = f64::from(i) * 0.05;
+            assert!((exp(-x) - (-x).exp()).abs() < 1e-9 * (-x).exp().max(1e-3), "exp(-{x})");
+            assert!((ln(x) - x.ln()).abs() < 1e-7, "ln({x})");
+        }
+    }
+
+    /// No false negatives ever; false positives at the rate the formula gives (classic) or near above it (split).
+    #[test]
+    fn claims_what_it_holds_and_little_else() {
+        for (kind, slack) in [(BloomKind::Classic, 1.15), (BloomKind::SplitBlock, 2.0)] {
+            let seed = HashSeed::new(9);
+            let (bits, hashes, keys) = (40_960, 6, 5_000u32);
+            let mut filter = BloomFilter::new(kind, bits, hashes);
+            for key in 0..keys {
+                filter.insert(seed.hash(&key.to_le_bytes()));
+            }
+            assert!((0..keys).all(|k| filter.contains(seed.hash(&k.to_le_bytes()))));
+            let probes = 100_000;
+            let wrong = (keys..keys + probes).filter(|k| filter.contains(seed.hash(&k.to_le_bytes()))).count();
+            let rate = wrong as f64 / f64::from(probes);
+            let expected = false_positive_rate(bits, hashes, f64::from(keys));
+            assert!(rate < expected * slack && rate > expected * 0.8, "{kind:?}: {rate} against {expected}");
+            let estimate = filter.estimated_keys();
+            assert!((estimate / f64::from(keys) - 1.0).abs() < 0.1, "{kind:?}: {estimate}");
+        }
+    }
+
+    #[test]
+    fn coverage_is_as_predicted() {
+        let seed = HashSeed::new(2);
+        let (bits, hashes, keys) = (80_000, 8, 15_000u32);
+        let mut filter = BloomFilter::new(BloomKind::Classic, bits, hashes);
+        let covered = (0..keys).filter(|k| filter.insert(seed.hash(&k.to_le_bytes()))).count();
+        let predicted = expected_coverage(bits, hashes, f64::from(keys));
+        assert!((covered as f64 / f64::from(keys) - predicted).abs() < 0.005, "{covered} against {predicted}");
+    }
+
+    #[test]
+    fn an_empty_shape_claims_nothing() {
+        let mut filter = BloomFilter::new(BloomKind::Classic, 0, 8);
+        let h = HashSeed::new(0).hash(&[1, 2, 3, 4]);
+        assert!(filter.insert(h) && filter.insert(h) && !filter.contains(h));
+    }
+}

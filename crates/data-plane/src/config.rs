@@ -1,0 +1,218 @@
+//! The configuration of a data plane, and what it costs in bytes.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::bloom::BloomKind;
+use crate::column::Geometry;
+use crate::counters::CounterBits;
+use crate::hash::{MAX_BLOOM_HASHES, MAX_DEGREE};
+use crate::key::{KeyFormat, MAX_KEY_BYTES};
+use crate::plane::DEFERRED;
+use crate::report::ReportRule;
+
+/// The sizes of the three parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// Slots of the heavy part.
+    pub slots: u32,
+    /// `vote_ratio · new <= old` evicts; 1 as published.
+    pub vote_ratio: u32,
+    /// Rows of the linear sketch.
+    pub rows: u16,
+    /// Counters per row.
+    pub width: u32,
+    /// Bits per counter.
+    pub counter_bits: CounterBits,
+    /// Signed columns (Count Sketch) instead of ones (Count-Min).
+    pub signed: bool,
+    /// How Bloom bits are placed.
+    pub bloom: BloomKind,
+    /// Bits of the Bloom filter.
+    pub bloom_bits: u32,
+    /// Bits set per key.
+    pub bloom_hashes: u8,
+}
+
+impl Shape {
+    /// The paper's shape for Retail at 64KB: 3000 slots, Count-Min 4×1024 of 32 bits, 80,000 Bloom bits, 8 hashes.
+    pub const PAPER_64KB: Self = Self {
+        slots: 3000,
+        vote_ratio: 1,
+        rows: 4,
+        width: 1024,
+        counter_bits: CounterBits::B32,
+        signed: false,
+        bloom: BloomKind::Classic,
+        bloom_bits: 80_000,
+        bloom_hashes: 8,
+    };
+
+    /// The linear sketch's geometry.
+    pub fn geometry(&self) -> Geometry {
+        Geometry { rows: self.rows, width: self.width, signed: self.signed }
+    }
+
+    /// Bytes by part, before anything is built.
+    ///
+    /// ```
+    /// use ucl_data_plane::{KeyFormat, Shape};
+    /// let memory = Shape::PAPER_64KB.memory(KeyFormat::Fixed(4));
+    /// assert_eq!(memory.part("heavy"), 36_000);
+    /// assert!(memory.total() <= 65_536);
+    /// ```
+    pub fn memory(&self, keys: KeyFormat) -> Memory {
+        let slot = keys.slot_bytes() + 8;
+        let bloom = self.bloom.whole_bits(self.bloom_bits, self.bloom_hashes).div_ceil(32) * 4;
+        let deferred = match keys {
+            KeyFormat::Fixed(bytes) => DEFERRED * deferred_entry_bytes(bytes.into()),
+            KeyFormat::Digest => 0,
+        };
+        let mut memory = Memory::default();
+        memory.add("heavy", self.slots as usize * slot);
+        memory.add("counters", self.counter_bits.bytes(self.geometry().counters()));
+        memory.add("bloom", bloom as usize);
+        memory.add("deferred", deferred);
+        memory
+    }
+
+    /// Checks every limit.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let range = |what, value: u64, least: u64, most: u64| {
+            if (least..=most).contains(&value) {
+                Ok(())
+            } else {
+                Err(ConfigError::OutOfRange { what, value, least, most })
+            }
+        };
+        range("slots", self.slots.into(), 1, 1 << 28)?;
+        range("vote ratio", self.vote_ratio.into(), 1, 1 << 16)?;
+        range("rows", self.rows.into(), 1, MAX_DEGREE as u64)?;
+        range("width", self.width.into(), 1, 1 << 27)?;
+        let most = if self.bloom == BloomKind::SplitBlock { 8 } else { MAX_BLOOM_HASHES };
+        range("Bloom hashes", self.bloom_hashes.into(), 1, most as u64)?;
+        range("Bloom bits", self.bloom_bits.into(), 0, 1 << 31)
+    }
+}
+
+/// An entry of the deferred buffer: key, weight and reason.
+const fn deferred_entry_bytes(key_bytes: usize) -> usize {
+    // Four bytes of weight and one of reason, padded to the weight's alignment. A test holds this to the real size.
+    (key_bytes + 5).div_ceil(4) * 4
+}
+
+/// Everything that fixes how a data plane behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Config {
+    /// How keys sit in slots.
+    pub keys: KeyFormat,
+    /// Sizes.
+    pub shape: Shape,
+    /// Which keys are sent.
+    pub rule: ReportRule,
+    /// Fixes every hash.
+    pub seed: u64,
+}
+
+impl Config {
+    /// Bytes by part.
+    pub fn memory(&self) -> Memory {
+        self.shape.memory(self.keys)
+    }
+}
+
+/// Bytes by named part: the one accounting for every system that is compared "at the same memory".
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    parts: Vec<(&'static str, usize)>,
+}
+
+impl Memory {
+    /// Adds a part; parts of no bytes are left out.
+    pub fn add(&mut self, part: &'static str, bytes: usize) {
+        if bytes > 0 {
+            self.parts.push((part, bytes));
+        }
+    }
+
+    /// All parts, in order.
+    pub fn parts(&self) -> &[(&'static str, usize)] {
+        &self.parts
+    }
+
+    /// Bytes of one part, 0 if there is none of that name.
+    pub fn part(&self, name: &str) -> usize {
+        self.parts.iter().filter(|(part, _)| *part == name).map(|(_, bytes)| bytes).sum()
+    }
+
+    /// All bytes.
+    pub fn total(&self) -> usize {
+        self.parts.iter().map(|(_, bytes)| bytes).sum()
+    }
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.total())?;
+        let mut separator = ": ";
+        for (part, bytes) in &self.parts {
+            write!(f, "{separator}{part} {bytes}")?;
+            separator = ", ";
+        }
+        Ok(())
+    }
+}
+
+/// A configuration or a request that cannot be met.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// Shorten the key, or hash it before.
+    #[error("a key of {bytes} bytes is longer than {MAX_KEY_BYTES}")]
+    KeyTooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// Give keys of the configured size, or configure keys of any length.
+    #[error("a key of {got} bytes does not fit a sketch of {want}-byte keys")]
+    KeySize {
+        /// Configured.
+        want: usize,
+        /// Given.
+        got: usize,
+    },
+    /// Choose one of the four widths.
+    #[error("counters have 4, 8, 16 or 32 bits, not {bits}")]
+    CounterBits {
+        /// Asked for.
+        bits: u32,
+    },
+    /// Stay within the limits.
+    #[error("{what} is {value}, but must be from {least} to {most}")]
+    OutOfRange {
+        /// Which setting.
+        what: &'static str,
+        /// Asked for.
+        value: u64,
+        /// Smallest allowed.
+        least: u64,
+        /// Largest allowed.
+        most: u64,
+    },
+    /// An item must count for something, and below 2^63.
+    #[error("an item's weight is from 1 to 2^63 - 1, not {weight}")]
+    Weight {
+        /// Given.
+        weight: u64,
+    },
+    /// Two sketches that are to be merged must agree in everything.
+    #[error("sketches differ in {what}: {left} and {right}")]
+    Mismatch {
+        /// Which setting.
+        what: &'static str,
+        /// Ours.
+        left: String,
+        /// The other's.
+        right: String,
+    },
+}

@@ -1,0 +1,286 @@
+//! The counters of the linear sketch: 4, 8, 16 or 32 bits each, and never wrong.
+//!
+//! Narrow counters give four or eight times the equations in the same memory, but overflow. One that does sends a
+//! *carry* (its index and how many whole ranges left it) and keeps the remainder, so that the control plane can rebuild
+//! what 64-bit counters would have held: `value = remainder + unit · carries`. Nothing saturates and nothing wraps
+//! silently.
+//!
+//! - Unsigned counters of `b` bits hold `0 .. 2^b`; the unit is `2^b`.
+//! - Signed counters hold `-2^(b-1) .. 2^(b-1)`; the unit is `2^(b-1)` and the remainder is the one nearest zero, so
+//!   that a counter which hovers around the end of its range does not send a carry for every item.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::ConfigError;
+
+/// Bits per counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CounterBits {
+    /// Two counters to the byte.
+    B4,
+    /// One byte.
+    B8,
+    /// Two bytes.
+    B16,
+    /// Four bytes, as in the paper.
+    B32,
+}
+
+impl CounterBits {
+    /// All widths, narrow to wide.
+    pub const ALL: [Self; 4] = [Self::B4, Self::B8, Self::B16, Self::B32];
+
+    /// From a number of bits.
+    ///
+    /// ```
+    /// use ucl_data_plane::CounterBits;
+    /// assert_eq!(CounterBits::new(8).unwrap(), CounterBits::B8);
+    /// assert_eq!(CounterBits::new(12).unwrap_err().to_string(), "counters have 4, 8, 16 or 32 bits, not 12");
+    /// ```
+    pub fn new(bits: u32) -> Result<Self, ConfigError> {
+        Self::ALL.into_iter().find(|b| b.bits() == bits).ok_or(ConfigError::CounterBits { bits })
+    }
+
+    /// The number of bits.
+    pub fn bits(self) -> u32 {
+        match self {
+            Self::B4 => 4,
+            Self::B8 => 8,
+            Self::B16 => 16,
+            Self::B32 => 32,
+        }
+    }
+
+    /// Bytes that `counters` counters take.
+    pub fn bytes(self, counters: usize) -> usize {
+        (counters * self.bits() as usize).div_ceil(8)
+    }
+
+    /// What one carry stands for.
+    pub fn carry_unit(self, signed: bool) -> i64 {
+        1 << (self.bits() - u32::from(signed))
+    }
+}
+
+impl fmt::Display for CounterBits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-bit", self.bits())
+    }
+}
+
+/// The words behind the counters. Signed counters use the same words, in two's complement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Words {
+    /// Two counters a byte, the even one in the low half.
+    B4(Vec<u8>),
+    B8(Vec<u8>),
+    B16(Vec<u16>),
+    B32(Vec<u32>),
+}
+
+/// A fixed number of counters of one width.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counters {
+    len: usize,
+    signed: bool,
+    words: Words,
+}
+
+/// The raw words of [`Counters`], for an encoder that wants them by the slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CounterWords<'a> {
+    /// Two counters a byte, the even one in the low half.
+    B4(&'a [u8]),
+    /// One counter a byte.
+    B8(&'a [u8]),
+    /// 16-bit counters.
+    B16(&'a [u16]),
+    /// 32-bit counters.
+    B32(&'a [u32]),
+}
+
+impl Counters {
+    /// `len` counters, all zero.
+    pub fn new(len: usize, bits: CounterBits, signed: bool) -> Self {
+        let words = match bits {
+            CounterBits::B4 => Words::B4(vec![0; len.div_ceil(2)]),
+            CounterBits::B8 => Words::B8(vec![0; len]),
+            CounterBits::B16 => Words::B16(vec![0; len]),
+            CounterBits::B32 => Words::B32(vec![0; len]),
+        };
+        Self { len, signed, words }
+    }
+
+    /// How many counters there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether counters may be negative.
+    pub fn signed(&self) -> bool {
+        self.signed
+    }
+
+    /// Bits per counter.
+    pub fn bits(&self) -> CounterBits {
+        match self.words {
+            Words::B4(_) => CounterBits::B4,
+            Words::B8(_) => CounterBits::B8,
+            Words::B16(_) => CounterBits::B16,
+            Words::B32(_) => CounterBits::B32,
+        }
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        self.bits().bytes(self.len)
+    }
+
+    /// Adds `weight` (subtracts, if `negative`) at `at`; returns the carry, 0 for none.
+    ///
+    /// ```
+    /// use ucl_data_plane::{CounterBits, Counters};
+    /// let mut counters = Counters::new(10, CounterBits::B8, false);
+    /// assert_eq!(counters.add(3, false, 250), 0);
+    /// assert_eq!(counters.add(3, false, 1000), 4); // 1250 = 4 · 256 + 226
+    /// assert_eq!(counters.get(3), 226);
+    /// ```
+    #[must_use = "a carry that is dropped is a count that is lost"]
+    #[inline(always)]
+    pub fn add(&mut self, at: usize, negative: bool, weight: u64) -> i64 {
+        if self.signed {
+            return self.add_signed(at, negative, weight);
+        }
+        // Weights and remainders below 2^63 and 2^32: the sum does not overflow.
+        let bits = self.bits().bits();
+        let sum = self.raw(at) + weight;
+        self.set_raw(at, sum);
+        (sum >> bits) as i64
+    }
+
+    #[inline]
+    fn add_signed(&mut self, at: usize, negative: bool, weight: u64) -> i64 {
+        let weight = weight as i64;
+        let sum = self.get(at) + if negative { -weight } else { weight };
+        let unit = self.bits().carry_unit(true);
+        if (-unit..unit).contains(&sum) {
+            self.set_raw(at, sum as u64);
+            return 0;
+        }
+        // Rounded, half away from zero: the remainder is within half a unit of zero.
+        let times = (sum + sum.signum() * unit / 2) / unit;
+        self.set_raw(at, (sum - times * unit) as u64);
+        times
+    }
+
+    /// The remainder that counter `at` holds.
+    #[inline]
+    pub fn get(&self, at: usize) -> i64 {
+        let raw = self.raw(at);
+        if !self.signed {
+            return raw as i64;
+        }
+        let unused = 64 - self.bits().bits();
+        ((raw << unused) as i64) >> unused
+    }
+
+    #[inline(always)]
+    fn raw(&self, at: usize) -> u64 {
+        match &self.words {
+            Words::B4(w) => ((w[at / 2] >> (at % 2 * 4)) & 15).into(),
+            Words::B8(w) => w[at].into(),
+            Words::B16(w) => w[at].into(),
+            Words::B32(w) => w[at].into(),
+        }
+    }
+
+    #[inline(always)]
+    fn set_raw(&mut self, at: usize, value: u64) {
+        match &mut self.words {
+            Words::B4(w) => {
+                let shift = at % 2 * 4;
+                w[at / 2] = w[at / 2] & !(15 << shift) | ((value as u8 & 15) << shift);
+            }
+            Words::B8(w) => w[at] = value as u8,
+            Words::B16(w) => w[at] = value as u16,
+            Words::B32(w) => w[at] = value as u32,
+        }
+    }
+
+    /// All remainders, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = i64> + '_ {
+        (0..self.len).map(|at| self.get(at))
+    }
+
+    /// The raw words.
+    pub fn words(&self) -> CounterWords<'_> {
+        match &self.words {
+            Words::B4(w) => CounterWords::B4(w),
+            Words::B8(w) => CounterWords::B8(w),
+            Words::B16(w) => CounterWords::B16(w),
+            Words::B32(w) => CounterWords::B32(w),
+        }
+    }
+
+    /// Sets every counter to zero.
+    pub fn clear(&mut self) {
+        match &mut self.words {
+            Words::B4(w) | Words::B8(w) => w.fill(0),
+            Words::B16(w) => w.fill(0),
+            Words::B32(w) => w.fill(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Remainders + carries are exactly what 64-bit counters would have held.
+        #[test]
+        fn carries_make_every_width_exact(
+            adds in prop::collection::vec((0usize..5, any::<bool>(), prop_oneof![1u64..20, 1u64..100_000, 1u64..1 << 40]), 1..200),
+            signed: bool,
+            bits in prop::sample::select(&CounterBits::ALL[..]),
+        ) {
+            let mut counters = Counters::new(5, bits, signed);
+            let (mut carried, mut exact) = ([0i64; 5], [0i64; 5]);
+            for (at, negative, weight) in adds {
+                let negative = negative && signed;
+                carried[at] += counters.add(at, negative, weight);
+                exact[at] += if negative { -(weight as i64) } else { weight as i64 };
+            }
+            let unit = bits.carry_unit(signed);
+            let rebuilt: Vec<i64> = counters.iter().zip(carried).map(|(r, c)| r + c * unit).collect();
+            prop_assert_eq!(rebuilt, exact.to_vec());
+        }
+    }
+
+    #[test]
+    fn a_signed_counter_at_the_end_of_its_range_carries_once() {
+        let mut counters = Counters::new(1, CounterBits::B8, true);
+        assert_eq!(counters.add(0, false, 127), 0);
+        assert_eq!(counters.add(0, false, 1), 1);
+        let carries = (0..50).filter(|i| counters.add(0, i % 2 == 0, 1) != 0).count();
+        assert_eq!((carries, counters.get(0)), (0, 0));
+    }
+
+    #[test]
+    fn four_bit_neighbours_do_not_disturb_each_other() {
+        let mut counters = Counters::new(3, CounterBits::B4, false);
+        assert_eq!(counters.add(0, false, 15), 0);
+        assert_eq!(counters.add(1, false, 9), 0);
+        assert_eq!(counters.add(0, false, 1), 1);
+        assert_eq!(counters.iter().collect::<Vec<_>>(), [0, 9, 0]);
+        assert_eq!(counters.memory(), 2);
+    }
+}

@@ -1,0 +1,308 @@
+//! The data plane: Algorithm 1 of the paper, per item, in a fixed budget.
+//!
+//! ```text
+//! item -> heavy part -- own slot --------------------------> done
+//!              \------ passed, or its former holder evicted -> counters (+ carries), Bloom filter -> report if new
+//! ```
+
+use crate::bloom::BloomFilter;
+use crate::column::{CounterIndex, RowMap};
+use crate::config::{Config, ConfigError, Memory};
+use crate::counters::Counters;
+use crate::hash::{HashSeed, KeyHash};
+use crate::heavy::{HandedOn, HeavyPart, Offer, Reason, VotingFilter};
+use crate::key::{KeyFormat, MAX_KEY_BYTES, digest};
+use crate::report::{Cut, KeyRef, Report, ReportRule, ReportSink};
+
+/// Entries that a batch collects before it touches counters and Bloom filter.
+pub(crate) const DEFERRED: usize = 64;
+
+/// What runs where the stream is seen: heavy part, linear sketch and Bloom filter for keys of `N` bytes in the slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataPlane<const N: usize, H = VotingFilter<N>> {
+    heavy: H,
+    light: Light,
+    totals: Totals,
+}
+
+/// Everything behind the heavy part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Light {
+    config: Config,
+    seed: HashSeed,
+    map: RowMap,
+    counters: Counters,
+    bloom: BloomFilter,
+    sketch_weight: u64,
+    carries: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Totals {
+    items: u64,
+    weight: u64,
+    smallest_weight: u64,
+}
+
+impl Totals {
+    #[inline(always)]
+    fn add(&mut self, items: u64, weight: u64, smallest: u64) {
+        self.items += items;
+        self.weight += weight;
+        if self.smallest_weight == 0 || smallest < self.smallest_weight {
+            self.smallest_weight = smallest;
+        }
+    }
+}
+
+impl<const N: usize> DataPlane<N> {
+    /// An empty data plane with the paper's voting filter in front.
+    ///
+    /// ```
+    /// use ucl_data_plane::{Config, DataPlane, KeyFormat, Report, ReportRule, Shape};
+    ///
+    /// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::Paper, seed: 1 };
+    /// let mut plane = DataPlane::<4>::new(config)?;
+    /// let mut reported = 0;
+    /// let mut sink = |report: Report<'_>| reported += usize::from(matches!(report, Report::Key { .. }));
+    /// for key in 0..10_000u32 {
+    ///     plane.insert(&(key % 5_000).to_le_bytes(), 1, &mut sink)?;
+    /// }
+    /// assert!(reported > 1_000); // 5,000 keys do not fit into 3,000 slots
+    /// assert!(plane.memory().total() <= 65_536);
+    /// # Ok::<(), ucl_data_plane::ConfigError>(())
+    /// ```
+    pub fn new(config: Config) -> Result<Self, ConfigError> {
+        config.shape.validate()?;
+        Self::with_heavy(config, VotingFilter::new(config.shape.slots, config.shape.vote_ratio))
+    }
+}
+
+impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
+    /// An empty data plane behind `heavy`.
+    pub fn with_heavy(config: Config, heavy: H) -> Result<Self, ConfigError> {
+        config.shape.validate()?;
+        if config.keys.slot_bytes() != N {
+            return Err(ConfigError::KeySize { want: config.keys.slot_bytes(), got: N });
+        }
+        let shape = config.shape;
+        let geometry = shape.geometry();
+        let light = Light {
+            config,
+            seed: HashSeed::new(config.seed),
+            map: RowMap::new(geometry),
+            counters: Counters::new(geometry.counters(), shape.counter_bits, shape.signed),
+            bloom: BloomFilter::new(shape.bloom, shape.bloom_bits, shape.bloom_hashes),
+            sketch_weight: 0,
+            carries: 0,
+        };
+        Ok(Self { heavy, light, totals: Totals::default() })
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.light.config
+    }
+
+    /// The heavy part.
+    pub fn heavy(&self) -> &H {
+        &self.heavy
+    }
+
+    /// The Bloom filter.
+    pub fn bloom(&self) -> &BloomFilter {
+        &self.light.bloom
+    }
+
+    /// Items inserted so far.
+    pub fn items(&self) -> u64 {
+        self.totals.items
+    }
+
+    /// Bytes by part, as held.
+    pub fn memory(&self) -> Memory {
+        let mut memory = Memory::default();
+        memory.add("heavy", self.heavy.memory());
+        memory.add("counters", self.light.counters.memory());
+        memory.add("bloom", self.light.bloom.memory());
+        if let KeyFormat::Fixed(_) = self.light.config.keys {
+            memory.add("deferred", DEFERRED * size_of::<HandedOn<N>>());
+        }
+        memory
+    }
+
+    /// The weight that the heavy part holds exactly for a key (its slot bytes).
+    pub fn exact(&self, key: &[u8; N]) -> u64 {
+        self.heavy.exact(self.light.seed.hash(key), key)
+    }
+
+    /// Inserts one item.
+    #[inline]
+    pub fn insert(&mut self, key: &[u8; N], weight: u64, sink: &mut impl ReportSink) -> Result<(), ConfigError> {
+        debug_assert!(self.light.config.keys != KeyFormat::Digest, "long keys go through insert_bytes");
+        check_weight(weight)?;
+        self.totals.add(1, weight, weight);
+        if weight >= u64::from(self.heavy.weight_limit()) {
+            self.light.record(key, weight, Reason::Passed, sink);
+            return Ok(());
+        }
+        let mut out = HandedOn::NOTHING;
+        if self.heavy.offer(self.light.seed.hash(key), key, weight as u32, &mut out) == Offer::HandedOn {
+            self.light.record(&out.key, out.weight.into(), out.reason, sink);
+        }
+        Ok(())
+    }
+
+    /// Inserts items of weight 1: the same state and the same reports in the same order as inserting one by one,
+    /// in less time. Voting is never deferred; counters and Bloom filter are, by up to 64 items, never past the return.
+    #[inline]
+    pub fn insert_batch(&mut self, keys: &[[u8; N]], sink: &mut impl ReportSink) {
+        self.totals.add(keys.len() as u64, keys.len() as u64, if keys.is_empty() { u64::MAX } else { 1 });
+        self.deferred(keys.iter().map(|key| (key, 1)), sink);
+    }
+
+    /// Inserts weighted items, as [`DataPlane::insert_batch`]. A weight that is not allowed refuses the whole batch.
+    pub fn insert_weighted_batch(
+        &mut self,
+        keys: &[[u8; N]],
+        weights: &[u64],
+        sink: &mut impl ReportSink,
+    ) -> Result<(), ConfigError> {
+        assert_eq!(keys.len(), weights.len(), "one weight a key");
+        weights.iter().try_for_each(|&weight| check_weight(weight))?;
+        let limit = u64::from(self.heavy.weight_limit());
+        let mut rest = (keys, weights);
+        // Weights too large for a slot are rare; they go one by one between the deferred runs.
+        while !rest.0.is_empty() {
+            let run = rest.1.iter().position(|&w| w >= limit).unwrap_or(rest.0.len());
+            let (keys, weights) = (&rest.0[..run], &rest.1[..run]);
+            for &weight in weights {
+                self.totals.add(1, weight, weight);
+            }
+            self.deferred(keys.iter().zip(weights.iter().map(|&w| w as u32)), sink);
+            if run < rest.0.len() {
+                self.insert(&rest.0[run], rest.1[run], sink)?;
+            }
+            let next = (run + 1).min(rest.0.len());
+            rest = (&rest.0[next..], &rest.1[next..]);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn deferred<'k>(&mut self, mut items: impl Iterator<Item = (&'k [u8; N], u32)>, sink: &mut impl ReportSink) {
+        let mut buffer = [HandedOn::NOTHING; DEFERRED];
+        loop {
+            let filled = self.heavy.offer_run(&self.light.seed, &mut items, &mut buffer);
+            self.light.record_all(&buffer[..filled], sink);
+            if filled < DEFERRED {
+                return;
+            }
+        }
+    }
+
+    /// Ends an epoch: sends the changed slots and the counters, and starts the counters again from zero.
+    pub fn cut(&mut self, sink: &mut impl ReportSink) {
+        self.send_cut(true, sink);
+        self.heavy.settle();
+        self.light.counters.clear();
+        self.light.carries = 0;
+    }
+
+    /// Sends what [`DataPlane::cut`] would send, and changes nothing: asking never disturbs the counting.
+    pub fn peek(&self, sink: &mut impl ReportSink) {
+        self.send_cut(false, sink);
+    }
+
+    fn send_cut(&self, reset: bool, sink: &mut impl ReportSink) {
+        self.heavy.changes(|change| {
+            let holder = change.taken.then_some(&change.key[..]);
+            sink.report(Report::Slot { slot: change.slot, holder, count: change.count });
+        });
+        sink.report(Report::Cut(Cut {
+            items: self.totals.items,
+            weight: self.totals.weight,
+            sketch_weight: self.light.sketch_weight,
+            smallest_weight: self.totals.smallest_weight,
+            carries: self.light.carries,
+            counters: &self.light.counters,
+            reset,
+        }));
+    }
+}
+
+impl<H: HeavyPart<16>> DataPlane<16, H> {
+    /// Inserts one item whose key may have any length up to [`MAX_KEY_BYTES`]. The slot holds its digest, so the key is
+    /// reported in full when it is first seen.
+    pub fn insert_bytes(&mut self, key: &[u8], weight: u64, sink: &mut impl ReportSink) -> Result<(), ConfigError> {
+        debug_assert!(self.light.config.keys == KeyFormat::Digest);
+        if key.len() > MAX_KEY_BYTES {
+            return Err(ConfigError::KeyTooLong { bytes: key.len() });
+        }
+        check_weight(weight)?;
+        self.totals.add(1, weight, weight);
+        let digest = digest(key, self.light.seed.digest_seed());
+        let hash = self.light.seed.hash(&digest);
+        let mut out = HandedOn { key: digest, weight: 0, reason: Reason::Passed };
+        let too_heavy = weight >= u64::from(self.heavy.weight_limit());
+        let offer =
+            if too_heavy { Offer::HandedOn } else { self.heavy.offer(hash, &digest, weight as u32, &mut out) };
+        if offer != Offer::Absorbed && self.light.bloom.insert(hash) {
+            sink.report(Report::Key { key: KeyRef::Digested { digest, bytes: key }, hot: false });
+        }
+        if offer == Offer::HandedOn {
+            let weight = if too_heavy { weight } else { out.weight.into() };
+            self.light.count(self.light.seed.hash(&out.key), weight, sink);
+            // The key was sent when it was first seen: only its heat may be news.
+            if out.reason == Reason::EvictedHot && self.light.config.rule == ReportRule::Paper {
+                sink.report(Report::Key { key: KeyRef::Digest(out.key), hot: true });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_weight(weight: u64) -> Result<(), ConfigError> {
+    if weight == 0 || weight > i64::MAX as u64 { Err(ConfigError::Weight { weight }) } else { Ok(()) }
+}
+
+impl Light {
+    // Not inlined: the voting loop needs its registers.
+    #[inline(never)]
+    fn record_all<const N: usize>(&mut self, entries: &[HandedOn<N>], sink: &mut impl ReportSink) {
+        for entry in entries {
+            self.record(&entry.key, entry.weight.into(), entry.reason, sink);
+        }
+    }
+
+    /// Counts what the heavy part handed on, and reports its key by the rule.
+    #[inline(always)]
+    fn record<const N: usize>(
+        &mut self,
+        key: &[u8; N],
+        weight: u64,
+        reason: Reason,
+        sink: &mut impl ReportSink,
+    ) {
+        let hash = self.seed.hash(key);
+        self.count(hash, weight, sink);
+        let hot = reason == Reason::EvictedHot;
+        let new = self.bloom.insert(hash);
+        if new | (hot & (self.config.rule == ReportRule::Paper)) {
+            sink.report(Report::Key { key: KeyRef::Whole(key), hot });
+        }
+    }
+
+    #[inline(always)]
+    fn count(&mut self, hash: KeyHash, weight: u64, sink: &mut impl ReportSink) {
+        self.sketch_weight += weight;
+        for row in 0..usize::from(self.config.shape.rows) {
+            let (at, negative) = self.map.entry(hash, row);
+            let times = self.counters.add(at, negative, weight);
+            if times != 0 {
+                self.carries += 1;
+                sink.report(Report::Carry { at: CounterIndex(at as u32), times });
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What the data plane tells the control plane: plain values, handed to a sink as they arise.
+//!
+//! No I/O and no buffering here. In one process the sink is the control plane's queue; across machines it is the
+//! encoder of `ucl-wire`. Every report counts as uplink.
+
+use crate::column::CounterIndex;
+use crate::counters::Counters;
+
+/// Which keys are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ReportRule {
+    /// As in the paper: a passed key if the Bloom filter did not have it (cold); an evicted key always, as hot if it was
+    /// hit again after taking its slot, else as cold if new.
+    #[default]
+    Paper,
+    /// Any key only if the Bloom filter did not have it.
+    New,
+}
+
+/// A key as the data plane can name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyRef<'a> {
+    /// The key itself: what sits in the slots.
+    Whole(&'a [u8]),
+    /// A long key at first sight, with the digest that stands for it from now on.
+    Digested {
+        /// Its digest.
+        digest: [u8; 16],
+        /// The key.
+        bytes: &'a [u8],
+    },
+    /// A long key that was sent before.
+    Digest([u8; 16]),
+}
+
+/// The counters and totals at one consistent moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut<'a> {
+    /// Items inserted so far.
+    pub items: u64,
+    /// Their weight.
+    pub weight: u64,
+    /// The weight that went into the linear sketch so far, in this segment. With all carries, every row of unsigned
+    /// counters adds up to it: a lost or repeated report shows.
+    pub sketch_weight: u64,
+    /// The smallest weight of an item so far (0 before the first).
+    pub smallest_weight: u64,
+    /// How many carries were sent since the last cut.
+    pub carries: u64,
+    /// The remainders.
+    pub counters: &'a Counters,
+    /// Whether the counters start again from zero after this cut (transport only: the control plane adds up).
+    pub reset: bool,
+}
+
+/// One report.
+#[derive(Clone, Copy, Debug)]
+pub enum Report<'a> {
+    /// A key that is in the linear sketch, or, for long keys, was seen for the first time.
+    Key {
+        /// The key.
+        key: KeyRef<'a>,
+        /// Whether it was evicted from the heavy part after having been hit again.
+        hot: bool,
+    },
+    /// A counter overflowed.
+    Carry {
+        /// The counter.
+        at: CounterIndex,
+        /// How many units left it; negative only for signed counters.
+        times: i64,
+    },
+    /// Before a cut: a slot of the heavy part that changed since the last one.
+    Slot {
+        /// The slot's number.
+        slot: u32,
+        /// The new holder (the bytes in the slot: key or digest) if the slot was taken since the last cut.
+        holder: Option<&'a [u8]>,
+        /// The exact weight held; 0 when empty.
+        count: u64,
+    },
+    /// The end of an epoch.
+    Cut(Cut<'a>),
+}
+
+/// Where reports go.
+pub trait ReportSink {
+    /// Takes one report. Reports come in order and none is sent twice.
+    fn report(&mut self, report: Report<'_>);
+}
+
+impl<F: FnMut(Report<'_>)> ReportSink for F {
+    #[inline(always)]
+    fn report(&mut self, report: Report<'_>) {
+        self(report);
+    }
+}
