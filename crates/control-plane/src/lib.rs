@@ -1,1 +1,36 @@
-//! The slow half of UCL-sketch: registry, segments, window, decoders, queries.
+//! The slow half of UCL-sketch: what runs beside the stream, with a server's memory.
+//!
+//! It keeps a [`Registry`] of the keys that the data plane reported, rebuilds the counters exactly from remainders and
+//! carries ([`Segment`]), and turns them back into counts per key with a [`decoder`]:
+//!
+//! ```text
+//! reports -> registry + segment + window -> decoder (classic | learned | delta) -> QueryView
+//! answer(key) = what the heavy part holds + the decoded remainder, a whole number within [lower, upper]
+//! ```
+//!
+//! # What is guaranteed
+//!
+//! - `lower <= true count <= upper` for every key, known or not, at any moment.
+//! - A lost, repeated or reordered report is detected: the rows of counters must add up to what entered the sketch.
+//! - Asking changes nothing: [`ControlPlane::view`] peeks.
+//!
+//! # What is not
+//!
+//! Keys that the Bloom filter lost are answered 0 (within their bounds); their number is estimated by
+//! [`QueryView::estimated_lost_keys`].
+
+pub mod decoder;
+pub mod delta;
+mod heavy;
+mod plane;
+mod registry;
+mod segment;
+mod view;
+mod window;
+
+pub use decoder::DecoderKind;
+pub use plane::{ControlPlane, Fault, Settings, SettingsError, TrainingJob};
+pub use registry::{KeyId, Registry};
+pub use segment::{ReportError, Segment};
+pub use view::{BoundKind, Estimate, Peek, QueryView, Source};
+pub use window::{Snapshot, Window};

@@ -113,6 +113,15 @@ impl Counters {
         Self { len, signed, words }
     }
 
+    /// Counters that hold these remainders, as [`Counters::iter`] gave them.
+    pub fn from_remainders(remainders: &[i64], bits: CounterBits, signed: bool) -> Self {
+        let mut counters = Self::new(remainders.len(), bits, signed);
+        for (at, &value) in remainders.iter().enumerate() {
+            counters.set_raw(at, value as u64);
+        }
+        counters
+    }
+
     /// How many counters there are.
     pub fn len(&self) -> usize {
         self.len
@@ -262,6 +271,8 @@ mod tests {
             let unit = bits.carry_unit(signed);
             let rebuilt: Vec<i64> = counters.iter().zip(carried).map(|(r, c)| r + c * unit).collect();
             prop_assert_eq!(rebuilt, exact.to_vec());
+            let remainders: Vec<i64> = counters.iter().collect();
+            prop_assert_eq!(Counters::from_remainders(&remainders, bits, signed), counters);
         }
     }
 

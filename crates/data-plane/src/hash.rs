@@ -92,6 +92,12 @@ pub struct KeyHash {
 }
 
 impl KeyHash {
+    /// 64 bits for a hash table of keys in the control plane.
+    #[inline(always)]
+    pub fn table(self) -> u64 {
+        self.columns
+    }
+
     /// The heavy slot, of `slots`.
     #[inline(always)]
     pub fn slot(self, slots: u32) -> usize {

@@ -300,7 +300,7 @@ impl Light {
             let (at, negative) = self.map.entry(hash, row);
             let times = self.counters.add(at, negative, weight);
             if times != 0 {
-                self.carries += 1;
+                self.carries = self.carries.wrapping_add(times as u64);
                 sink.report(Report::Carry { at: CounterIndex(at as u32), times });
             }
         }

@@ -45,7 +45,8 @@ pub struct Cut<'a> {
     pub sketch_weight: u64,
     /// The smallest weight of an item so far (0 before the first).
     pub smallest_weight: u64,
-    /// How many carries were sent since the last cut.
+    /// The sum of all carries' `times` since the last cut (modulo 2^64, as signed ones may be negative): the same
+    /// whether they travel one by one or added up by counter.
     pub carries: u64,
     /// The remainders.
     pub counters: &'a Counters,

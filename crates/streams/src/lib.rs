@@ -1,1 +1,68 @@
-//! Streams of keys: readers, seeded generators, exact counts.
+//! Streams of keys: readers for files, pipes and captures, seeded generators, and exact counts.
+//!
+//! A stream is a sequence of *items*, each a key (up to 65,535 bytes) and a weight (at least 1). Where it comes from is a
+//! [`Source`]; how its bytes are cut into keys is a [`Format`]; [`read`] puts both together and hands out [`Batch`]es of some
+//! thousands of items, which [`ExactCounts`] or a sketch takes in.
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//! use ucl_streams::{ExactCounts, Format, ReadOptions, read_from};
+//!
+//! // Which host sent how many bytes?
+//! let log = "host,path,bytes\nalice,/a,100\nbob,/b,20\nalice,/c,5\n";
+//! let format: Format = "csv:host".parse()?;
+//! let weight = Some(format.parse_weight("bytes")?);
+//! let options = ReadOptions { format, weight, ..ReadOptions::default() };
+//!
+//! let mut counts = ExactCounts::new();
+//! let summary = read_from(log.as_bytes(), "log", &options, &mut |batch| {
+//!     counts.insert_batch(batch);
+//!     ControlFlow::Continue(())
+//! })?;
+//! assert_eq!((summary.items, summary.weight), (3, 125));
+//! assert_eq!(counts.top(1), [(&b"alice"[..], 105)]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What it promises
+//! - **No allocation per key, one copy per byte.** `cargo run --release -p ucl-streams --example throughput` shows the speed of each
+//!   format; lines of 20 bytes come in at several times the 200 MB/s at which they are to be counted.
+//! - **Live input is live**: after every `read` of the system, what came is handed on. Nothing waits for a buffer to fill.
+//! - **Bad input is named** by file and line (or byte offset), and stops the reading or is skipped and counted
+//!   ([`OnError`]). What came before it has been delivered, also when a compressed file or a capture is cut off.
+//! - **A seed fixes a generated stream** on every machine, bit by bit.
+//!
+//! # What it does not do
+//! One thread reads. Tunnels inside captures are not opened. Zip, bzip2, xz and brotli are not unpacked: pipe them.
+
+mod batch;
+mod collect;
+mod decode;
+mod error;
+mod exact;
+mod format;
+mod generate;
+mod key_text;
+mod open;
+mod options;
+mod read;
+mod source;
+
+pub use batch::{Batch, BatchBuf, Keys};
+pub use collect::Consumer;
+pub use error::{BadReason, BadRecord, Place, ReadError, ReadErrorKind, SpecError};
+pub use exact::ExactCounts;
+pub use format::{Column, Format, JsonPointer, PacketKey, Weight};
+pub use generate::{CaidaLike, Generator, ZipfKeys};
+pub use options::{Ended, OnError, Progress, ReadOptions, ReadSummary};
+pub use read::{read, read_from};
+pub use source::Source;
+
+/// The longest key, in bytes.
+pub const MAX_KEY_BYTES: usize = 65_535;
+
+/// The most items a batch holds.
+pub const BATCH_ITEMS: usize = 4096;
+
+/// The longest line, row, packet or capture block that is held in memory to look for a key.
+pub const MAX_RECORD_BYTES: usize = 1 << 24;

@@ -1,0 +1,69 @@
+//! Decoders that need no training.
+
+use ucl_equations::{ColumnId, Rows, Workspace, em, lsmr, lsqr, map, omp};
+
+use super::{DecodeError, Decoder, DecoderKind, System};
+
+/// A decoder that sees one set of counters and nothing else.
+pub struct Classic {
+    kind: DecoderKind,
+    workspace: Workspace,
+    em: em::Options,
+}
+
+impl Classic {
+    /// The classic decoder of a kind; `None` for those that are not classic.
+    pub fn new(kind: DecoderKind, em: em::Options) -> Option<Self> {
+        let classic = !matches!(kind, DecoderKind::Learned | DecoderKind::Delta);
+        classic.then(|| Self { kind, workspace: Workspace::default(), em })
+    }
+}
+
+impl Decoder for Classic {
+    fn kind(&self) -> DecoderKind {
+        self.kind
+    }
+
+    fn decode(&mut self, system: &System<'_>) -> Result<Vec<f64>, DecodeError> {
+        let (columns, y) = (system.columns, system.counters);
+        let mut x = vec![0.0; columns.len()];
+        match self.kind {
+            DecoderKind::Cm => count_min(system, &mut x),
+            DecoderKind::Map => {
+                let rows = Rows { rows: system.geometry.rows.into(), width: system.geometry.width as usize };
+                map::map(columns, rows, y, &mut x)?;
+            }
+            DecoderKind::Lsqr => {
+                lsqr::lsqr(columns, y, &lsqr::Options::default(), &mut x)?;
+            }
+            DecoderKind::Lsmr => {
+                lsmr::lsmr(columns, y, &lsmr::Options::default(), &mut x)?;
+            }
+            DecoderKind::Omp => {
+                omp::omp(columns, y, &omp::Options::default(), &mut x)?;
+            }
+            DecoderKind::Em => {
+                em::em(columns, y, None, &self.em, &mut self.workspace, &mut x)?;
+            }
+            DecoderKind::Learned | DecoderKind::Delta => unreachable!("not classic"),
+        }
+        Ok(x)
+    }
+}
+
+/// The minimum of a key's counters (Cormode and Muthukrishnan 2005); with signs, their median (Charikar et al. 2002).
+fn count_min(system: &System<'_>, x: &mut [f64]) {
+    let mut values = Vec::new();
+    for (id, x) in (0u32..).map(ColumnId).zip(x) {
+        let indices = system.columns.indices(id).iter().enumerate();
+        values.clear();
+        values.extend(indices.map(|(e, &at)| system.counters[at as usize] * f64::from(system.columns.coefficient(id, e))));
+        values.sort_by(f64::total_cmp);
+        let middle = values.len() / 2;
+        *x = match (system.geometry.signed, values.len() % 2) {
+            (false, _) => values[0],
+            (true, 1) => values[middle],
+            (true, _) => (values[middle - 1] + values[middle]) / 2.0,
+        };
+    }
+}

@@ -1,0 +1,90 @@
+//! The paper's decoder: a network that trains itself on the window, with no ground truth.
+//!
+//! Training is triggered by the number of cuts, never by time, and continues from the last weights as the window slides
+//! and keys arrive. Until a model is ready the control plane answers by a classic decoder, and says so.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use ucl_data_plane::Geometry;
+use ucl_equations::Columns;
+use ucl_learned::{Cancel, Problem, Shape, Snapshot, Solver, TrainBudget, TrainReport};
+
+use super::{DecodeError, Decoder, DecoderKind, System};
+use crate::window::Window;
+
+/// The network of one segment, with what its training reported.
+pub struct Learned {
+    solver: Solver,
+    budget: TrainBudget,
+    cancel: Cancel,
+    history: Vec<TrainReport>,
+}
+
+impl Learned {
+    /// A network with fresh weights.
+    pub fn new(
+        geometry: Geometry,
+        config: ucl_learned::Config,
+        budget: TrainBudget,
+        seed: u64,
+    ) -> Result<Self, ucl_learned::ConfigError> {
+        let shape = Shape { rows: geometry.rows.into(), width: geometry.width as usize };
+        let solver = Solver::new(shape, config, seed)?;
+        Ok(Self { solver, budget, cancel: Cancel::default(), history: Vec::new() })
+    }
+
+    /// Trains on the window, from the weights as they are.
+    pub fn train(
+        &mut self,
+        columns: &Columns,
+        hot: &[bool],
+        window: &Window,
+        smallest_weight: u64,
+    ) -> Result<(), DecodeError> {
+        if columns.is_empty() || window.is_empty() {
+            return Ok(());
+        }
+        let snapshots: Vec<Snapshot<'_>> = window
+            .iter()
+            .map(|s| Snapshot { counters: &s.counters, interval_weight: s.interval_weight })
+            .collect();
+        let smallest_weight = smallest_weight.max(1) as f64;
+        let problem = Problem { columns, hot, window: &snapshots, smallest_weight };
+        self.history.push(self.solver.train(&problem, self.budget, &self.cancel)?);
+        Ok(())
+    }
+
+    /// Whether it has been trained at all.
+    pub fn is_ready(&self) -> bool {
+        self.solver.steps() > 0
+    }
+
+    /// What each training reported.
+    pub fn history(&self) -> &[TrainReport] {
+        &self.history
+    }
+
+    /// The network.
+    pub fn solver(&self) -> &Solver {
+        &self.solver
+    }
+
+    /// A copy to be trained elsewhere, which ends early once `stop` is set.
+    pub fn for_training(&self, stop: Arc<AtomicBool>) -> Self {
+        Self { solver: self.solver.clone(), budget: self.budget, cancel: stop.into(), history: self.history.clone() }
+    }
+}
+
+impl Decoder for Learned {
+    fn kind(&self) -> DecoderKind {
+        DecoderKind::Learned
+    }
+
+    fn decode(&mut self, system: &System<'_>) -> Result<Vec<f64>, DecodeError> {
+        let mut x = vec![0.0; system.columns.len()];
+        let encoded = self.solver.encode(system.counters)?;
+        self.solver.decode(&encoded, &mut x)?;
+        Ok(x)
+    }
+}

@@ -1,0 +1,122 @@
+//! Decoders: from counters and columns to one estimate per column.
+//!
+//! The *classic* decoders ([`classic`]) see one set of counters; the *learned* one ([`learned`]) was trained on a window of
+//! them. The [`delta`](crate::delta) decoder is not of this kind: it decodes every epoch on its own as it closes.
+
+pub mod classic;
+pub mod learned;
+
+use std::fmt;
+use std::str::FromStr;
+
+use ucl_data_plane::Geometry;
+use ucl_equations::Columns;
+
+/// The decoders by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DecoderKind {
+    /// Count-Min's minimum, Count Sketch's median.
+    Cm,
+    /// The closed form of Theorem 4.
+    Map,
+    /// Least squares by LSQR.
+    Lsqr,
+    /// Least squares by LSMR, as PR-sketch does.
+    Lsmr,
+    /// Orthogonal matching pursuit, as SeqSketch does.
+    Omp,
+    /// Expectation maximisation from ones.
+    Em,
+    /// The paper's network.
+    Learned,
+    /// Every epoch decoded on its own, and added up.
+    Delta,
+}
+
+impl DecoderKind {
+    /// All decoders.
+    pub const ALL: [Self; 8] =
+        [Self::Cm, Self::Map, Self::Lsqr, Self::Lsmr, Self::Omp, Self::Em, Self::Learned, Self::Delta];
+
+    /// The name, as in `ucl-NAME`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cm => "cm",
+            Self::Map => "map",
+            Self::Lsqr => "lsqr",
+            Self::Lsmr => "lsmr",
+            Self::Omp => "omp",
+            Self::Em => "em",
+            Self::Learned => "learned",
+            Self::Delta => "delta",
+        }
+    }
+
+    /// Whether the decoder can work with counters of this geometry.
+    pub fn supports(self, geometry: &Geometry) -> Result<(), Unsupported> {
+        let needs_ones = matches!(self, Self::Map | Self::Em | Self::Delta);
+        if needs_ones && geometry.signed {
+            return Err(Unsupported { decoder: self.name(), why: "it needs columns without negative coefficients" });
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for DecoderKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for DecoderKind {
+    type Err = UnknownDecoder;
+
+    fn from_str(name: &str) -> Result<Self, UnknownDecoder> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| UnknownDecoder(name.to_owned()))
+    }
+}
+
+/// No decoder has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no decoder '{0}'; there are cm, map, lsqr, lsmr, omp, em, learned and delta")]
+pub struct UnknownDecoder(pub String);
+
+/// A decoder that cannot work with a sketch.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the decoder '{decoder}' cannot decode this sketch: {why}")]
+pub struct Unsupported {
+    /// Its name.
+    pub decoder: &'static str,
+    /// What it needs.
+    pub why: &'static str,
+}
+
+/// One system `y = A x`.
+#[derive(Clone, Copy, Debug)]
+pub struct System<'a> {
+    /// The columns of `A`.
+    pub columns: &'a Columns,
+    /// How the counters are laid out.
+    pub geometry: Geometry,
+    /// The counters `y`.
+    pub counters: &'a [f64],
+}
+
+/// Turns one set of counters into one estimate per column.
+pub trait Decoder: Send {
+    /// Its kind.
+    fn kind(&self) -> DecoderKind;
+    /// Estimates every column of the system.
+    fn decode(&mut self, system: &System<'_>) -> Result<Vec<f64>, DecodeError>;
+}
+
+/// Decoding failed. Inputs come from the control plane itself, so this is a bug, not a user's mistake.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum DecodeError {
+    /// From a solver.
+    #[error("internal: {0}")]
+    Equations(#[from] ucl_equations::Error),
+    /// From the network.
+    #[error("internal: {0}")]
+    Learned(#[from] ucl_learned::ProblemError),
+}

@@ -1,0 +1,48 @@
+//! A mirror of the heavy part, as of the last cut.
+
+use ucl_data_plane::Memory;
+
+use crate::registry::KeyId;
+
+/// A slot's holder and the exact weight it held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub key: KeyId,
+    pub count: u64,
+}
+
+/// Per slot, what the last cut said.
+#[derive(Clone, Debug)]
+pub(crate) struct HeavyMirror {
+    slots: Vec<Option<Held>>,
+}
+
+impl HeavyMirror {
+    pub fn new(slots: u32) -> Self {
+        Self { slots: vec![None; slots as usize] }
+    }
+
+    /// How many slots there are.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// A slot changed. `holder` is given if it was taken since the last cut; the former holder, which was then evicted
+    /// with at least the count it had, is returned.
+    pub fn change(&mut self, slot: u32, holder: Option<KeyId>, count: u64) -> Option<Held> {
+        let entry = &mut self.slots[slot as usize];
+        let former = entry.take();
+        let key = holder.or(former.map(|held| held.key));
+        *entry = key.filter(|_| count > 0).map(|key| Held { key, count });
+        former.filter(|_| holder.is_some())
+    }
+
+    /// All holders.
+    pub fn iter(&self) -> impl Iterator<Item = Held> + '_ {
+        self.slots.iter().filter_map(|slot| *slot)
+    }
+
+    pub fn add_memory(&self, memory: &mut Memory) {
+        memory.add("heavy mirror", self.slots.capacity() * size_of::<Option<Held>>());
+    }
+}

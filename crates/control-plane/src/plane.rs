@@ -1,0 +1,393 @@
+//! The control plane: takes reports, closes epochs, decodes, answers.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use ucl_data_plane::{Config, Cut, HashSeed, KeyRef, Memory, Report, ReportSink};
+use ucl_equations::{ColumnId, Columns, em};
+use ucl_learned::TrainBudget;
+
+use crate::decoder::classic::Classic;
+use crate::decoder::learned::Learned;
+use crate::decoder::{DecodeError, Decoder, DecoderKind, Unsupported};
+use crate::delta::{self, Epoch};
+use crate::heavy::HeavyMirror;
+use crate::registry::{KeyId, Registry};
+use crate::segment::{ReportError, Segment};
+use crate::window::Window;
+
+/// How the control plane decodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The decoder that answers.
+    pub decoder: DecoderKind,
+    /// Snapshots that the learned decoder trains on.
+    pub window: usize,
+    /// Train after so many cuts; `None` only on request ([`ControlPlane::train`]).
+    pub train_every: Option<u64>,
+    /// How long one training may take.
+    pub train_budget: Option<TrainBudget>,
+    /// The network.
+    pub learned: ucl_learned::Config,
+    /// EM, for `em` and `delta`.
+    pub em: em::Options,
+    /// Fixes the network's weights and every random choice of training.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            decoder: DecoderKind::Em,
+            window: 128,
+            train_every: Some(128),
+            train_budget: None,
+            learned: ucl_learned::Config::default(),
+            em: em::Options::default(),
+            seed: 0,
+        }
+    }
+}
+
+/// A control plane that cannot be built.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SettingsError {
+    /// Choose another decoder or another base sketch.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
+    /// Mend the network's configuration.
+    #[error(transparent)]
+    Learned(#[from] ucl_learned::ConfigError),
+}
+
+/// What is known of one key beside its number.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KeyState {
+    /// Weight that is known to be in the sketch: what the key held in the heavy part when it was last seen there.
+    pub floor: u64,
+    /// Whether the key is known to have entered the sketch.
+    pub entered: bool,
+    /// Whether it was evicted after having been hit again.
+    pub hot: bool,
+}
+
+pub(crate) enum Mode {
+    Classic(Classic),
+    Learned { network: Box<Learned>, fallback: Classic },
+    Delta { totals: delta::Totals, pending: Vec<Epoch> },
+}
+
+/// What stands behind the data plane: registry, counters, decoder.
+///
+/// It is a [`ReportSink`]: in one process, hand it to [`ucl_data_plane::DataPlane::insert`].
+///
+/// ```
+/// use ucl_control_plane::{ControlPlane, Settings};
+/// use ucl_data_plane::{Config, DataPlane, KeyFormat, ReportRule, Shape};
+///
+/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::Paper, seed: 1 };
+/// let (mut data, mut control) = (DataPlane::<4>::new(config)?, ControlPlane::new(config, Settings::default())?);
+/// for i in 0..20_000u32 {
+///     data.insert(&(i % 5_000).to_le_bytes(), 1, &mut control)?;
+/// }
+/// data.cut(&mut control);
+/// let view = control.view(|sink| data.peek(sink))?;
+/// let answer = view.estimate(&42u32.to_le_bytes());
+/// assert!(answer.lower <= 4 && 4 <= answer.upper);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ControlPlane {
+    pub(crate) settings: Settings,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) keys: Vec<KeyState>,
+    pub(crate) segment: Segment,
+    pub(crate) heavy: HeavyMirror,
+    pub(crate) window: Window,
+    pub(crate) mode: Mode,
+    /// Columns at the last cut: those beyond are new in the open epoch.
+    pub(crate) columns_at_cut: usize,
+    /// Evictions learned of in the open epoch, from the slots of the cut being received.
+    evicted: Vec<(ColumnId, u64)>,
+    pub(crate) smallest_weight: u64,
+    cuts: u64,
+    lagging: bool,
+    fault: Option<Fault>,
+}
+
+/// Why a control plane's answers can no longer be trusted.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Fault {
+    /// The reports contradict each other.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// A decoder failed.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// Messages could not be read, or are missing.
+    #[error("the reports can no longer be followed: {0}")]
+    Link(String),
+}
+
+impl ControlPlane {
+    /// A control plane for a data plane of this configuration.
+    pub fn new(config: Config, settings: Settings) -> Result<Self, SettingsError> {
+        let geometry = config.shape.geometry();
+        settings.decoder.supports(&geometry)?;
+        let mode = match settings.decoder {
+            DecoderKind::Delta => Mode::Delta { totals: delta::Totals::default(), pending: Vec::new() },
+            DecoderKind::Learned => {
+                let budget = settings.train_budget.unwrap_or(TrainBudget::whole(&settings.learned));
+                let network = Box::new(Learned::new(geometry, settings.learned.clone(), budget, settings.seed)?);
+                let kind = if geometry.signed { DecoderKind::Lsmr } else { DecoderKind::Em };
+                let fallback = Classic::new(kind, settings.em).expect("a classic kind");
+                Mode::Learned { network, fallback }
+            }
+            kind => Mode::Classic(Classic::new(kind, settings.em).expect("the other kinds are classic")),
+        };
+        let window = if settings.decoder == DecoderKind::Learned { settings.window } else { 0 };
+        Ok(Self {
+            settings,
+            registry: Arc::new(Registry::new(config.keys, HashSeed::new(config.seed))),
+            keys: Vec::new(),
+            segment: Segment::new(config),
+            heavy: HeavyMirror::new(config.shape.slots),
+            window: Window::new(window),
+            mode,
+            columns_at_cut: 0,
+            evicted: Vec::new(),
+            smallest_weight: 0,
+            cuts: 0,
+            lagging: false,
+            fault: None,
+        })
+    }
+
+    /// The known keys.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The segment that is being counted into.
+    pub fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
+    /// The window of the learned decoder.
+    pub fn window(&self) -> &Window {
+        &self.window
+    }
+
+    /// The network, if the decoder is the learned one.
+    pub fn network(&self) -> Option<&Learned> {
+        if let Mode::Learned { network, .. } = &self.mode { Some(network) } else { None }
+    }
+
+    /// Cuts received.
+    pub fn cuts(&self) -> u64 {
+        self.cuts
+    }
+
+    /// What went wrong, if anything did: from then on nothing is taken in any more.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.fault.as_ref()
+    }
+
+    /// Takes nothing in any more, and says why: the transport lost the thread.
+    pub fn fail(&mut self, why: String) {
+        self.fault.get_or_insert(Fault::Link(why));
+    }
+
+    /// While lagging, delta adds a closed epoch to the one before it that still waits: less resolution, nothing lost.
+    pub fn set_lagging(&mut self, lagging: bool) {
+        self.lagging = lagging;
+    }
+
+    /// Takes one report.
+    pub fn accept(&mut self, report: Report<'_>) -> Result<(), Fault> {
+        match report {
+            Report::Key { key, hot } => self.accept_key(key, hot)?,
+            Report::Carry { at, times } => self.segment.carry(at.0, times)?,
+            Report::Slot { slot, holder, count } => self.accept_slot(slot, holder, count)?,
+            Report::Cut(cut) => self.accept_cut(&cut)?,
+        }
+        Ok(())
+    }
+
+    fn intern(&mut self, identity: &[u8]) -> Result<(KeyId, bool), ReportError> {
+        let want = self.registry.format().slot_bytes();
+        if identity.len() != want {
+            return Err(ReportError::Key { want, got: identity.len() });
+        }
+        // A view may share the registry; only a new key makes us write to it.
+        if let Some(id) = self.registry.find(identity) {
+            return Ok((id, false));
+        }
+        let id = Arc::make_mut(&mut self.registry).intern(identity).0;
+        self.keys.push(KeyState::default());
+        Ok((id, true))
+    }
+
+    fn accept_key(&mut self, key: KeyRef<'_>, hot: bool) -> Result<(), ReportError> {
+        let (id, entered) = match key {
+            KeyRef::Whole(bytes) => (self.intern(bytes)?.0, true),
+            KeyRef::Digest(digest) => (self.intern(&digest)?.0, true),
+            KeyRef::Digested { digest, bytes } => {
+                let (id, new) = self.intern(&digest)?;
+                if new {
+                    Arc::make_mut(&mut self.registry).name_newest(bytes);
+                }
+                // First sight is not yet the sketch; but the key may enter it unseen, so it needs a column.
+                (id, false)
+            }
+        };
+        let state = &mut self.keys[id.0 as usize];
+        state.entered |= entered;
+        state.hot |= hot;
+        self.segment.ensure_column(id, self.registry.identity_of(id));
+        Ok(())
+    }
+
+    fn accept_slot(&mut self, slot: u32, holder: Option<&[u8]>, count: u64) -> Result<(), ReportError> {
+        if slot as usize >= self.heavy.len() {
+            return Err(ReportError::Slot { slot, slots: self.heavy.len() as u32 });
+        }
+        let holder = holder.map(|identity| self.intern(identity)).transpose()?.map(|(id, _)| id);
+        if let Some(former) = self.heavy.change(slot, holder, count) {
+            // It went into the sketch, even if the Bloom filter kept its key from us then.
+            let state = &mut self.keys[former.key.0 as usize];
+            state.entered = true;
+            state.floor += former.count;
+            let column = self.segment.ensure_column(former.key, self.registry.identity_of(former.key));
+            self.evicted.push((column, former.count));
+        }
+        Ok(())
+    }
+
+    fn accept_cut(&mut self, cut: &Cut<'_>) -> Result<(), Fault> {
+        let before = self.segment.sketch_weight();
+        let counters = self.segment.close_epoch(cut)?;
+        self.smallest_weight = cut.smallest_weight;
+        self.cuts += 1;
+        self.window.push(self.segment.cumulative(), cut.sketch_weight.saturating_sub(before));
+        let evicted = std::mem::take(&mut self.evicted);
+        let (first_new, known) = (self.columns_at_cut, self.segment.columns().len());
+        self.columns_at_cut = known;
+        if let Mode::Delta { totals, pending } = &mut self.mode {
+            let (columns, cumulative) = (self.segment.columns(), self.segment.cumulative());
+            for column in first_new..known {
+                totals.push(least(columns.indices(ColumnId(column as u32)), cumulative));
+            }
+            let epoch = Epoch { counters, known: known as u32, first_new: first_new as u32, evicted };
+            match pending.last_mut() {
+                Some(last) if self.lagging => last.add(epoch),
+                _ => pending.push(epoch),
+            }
+            if pending.len() == delta::BLOCK {
+                totals.add_block(columns, pending, &self.settings.em)?;
+                pending.clear();
+            }
+        }
+        if self.settings.train_every.is_some_and(|every| self.cuts.is_multiple_of(every)) {
+            self.train()?;
+        }
+        Ok(())
+    }
+
+    /// Trains the learned decoder on the window, now; nothing for other decoders.
+    pub fn train(&mut self) -> Result<(), DecodeError> {
+        let hot = self.hot_columns();
+        let Mode::Learned { network, .. } = &mut self.mode else { return Ok(()) };
+        network.train(self.segment.columns(), &hot, &self.window, self.smallest_weight)
+    }
+
+    /// A training to be run elsewhere, on a copy of everything it needs; `None` for other decoders.
+    pub fn training_job(&self, stop: Arc<AtomicBool>) -> Option<TrainingJob> {
+        let network = self.network()?;
+        Some(TrainingJob {
+            network: network.for_training(stop),
+            columns: self.segment.columns().clone(),
+            hot: self.hot_columns(),
+            window: self.window.clone(),
+            smallest_weight: self.smallest_weight,
+        })
+    }
+
+    /// Takes over a network that was trained elsewhere.
+    pub fn install(&mut self, trained: Result<Learned, DecodeError>) {
+        match (trained, &mut self.mode) {
+            (Ok(trained), Mode::Learned { network, .. }) => **network = trained,
+            (Ok(_), _) => {}
+            (Err(error), _) => {
+                self.fault.get_or_insert(error.into());
+            }
+        }
+    }
+
+    fn hot_columns(&self) -> Vec<bool> {
+        self.segment.keys().iter().map(|key| self.keys[key.0 as usize].hot).collect()
+    }
+
+    /// Bytes by part.
+    pub fn memory(&self) -> Memory {
+        let mut memory = Memory::default();
+        memory.add("keys", self.registry.key_bytes());
+        memory.add("key index", self.registry.index_bytes());
+        memory.add("key states", self.keys.capacity() * size_of::<KeyState>());
+        memory.add("columns", self.segment.column_bytes());
+        memory.add("counters", self.segment.counter_bytes());
+        self.heavy.add_memory(&mut memory);
+        memory.add("window", self.window.memory());
+        match &self.mode {
+            Mode::Classic(_) => {}
+            Mode::Learned { network, .. } => memory.add("network", network.solver().parameters() * 3 * size_of::<f32>()),
+            Mode::Delta { totals, pending } => {
+                memory.add("totals", totals.memory());
+                memory.add("pending epochs", pending.iter().map(|e| e.counters.capacity() * size_of::<i64>()).sum());
+            }
+        }
+        memory
+    }
+
+    /// Decodes counters by the snapshot decoder; which one answered.
+    pub(crate) fn decode_snapshot(&mut self, counters: &[f64]) -> Result<(Vec<f64>, DecoderKind, bool), DecodeError> {
+        let geometry = self.segment.config().shape.geometry();
+        let system = crate::decoder::System { columns: self.segment.columns(), geometry, counters };
+        let (decoder, fallback): (&mut dyn Decoder, bool) = match &mut self.mode {
+            Mode::Classic(classic) => (classic, false),
+            Mode::Learned { network, .. } if network.is_ready() => (network.as_mut(), false),
+            Mode::Learned { fallback, .. } => (fallback, true),
+            Mode::Delta { .. } => unreachable!("delta decodes epochs"),
+        };
+        Ok((decoder.decode(&system)?, decoder.kind(), fallback))
+    }
+}
+
+impl ReportSink for ControlPlane {
+    fn report(&mut self, report: Report<'_>) {
+        if self.fault.is_none() {
+            self.fault = self.accept(report).err();
+        }
+    }
+}
+
+/// A training with a copy of all it needs.
+pub struct TrainingJob {
+    network: Learned,
+    columns: Columns,
+    hot: Vec<bool>,
+    window: Window,
+    smallest_weight: u64,
+}
+
+impl TrainingJob {
+    /// Trains; may take long.
+    pub fn run(mut self) -> Result<Learned, DecodeError> {
+        self.network.train(&self.columns, &self.hot, &self.window, self.smallest_weight)?;
+        Ok(self.network)
+    }
+}
+
+/// The smallest of the counters.
+pub(crate) fn least(indices: &[u32], counters: &[i64]) -> u64 {
+    indices.iter().map(|&at| counters[at as usize]).min().unwrap_or(0).max(0) as u64
+}

@@ -1,0 +1,191 @@
+//! Every key that the control plane knows, each with a number that never moves.
+//!
+//! Keys are found by what the data plane's slots hold: the key itself, or the digest of a long one. The hash is the data
+//! plane's own, so one hash of a queried key serves the lookup here and its columns alike.
+
+use hashbrown::HashTable;
+use ucl_data_plane::{HashSeed, KeyFormat, digest};
+
+/// A known key. Handed out in order of first report; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyId(pub u32);
+
+/// The known keys.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    format: KeyFormat,
+    seed: HashSeed,
+    table: HashTable<u32>,
+    /// What sits in slots: `slot_bytes` bytes per key.
+    identities: Vec<u8>,
+    /// Long keys in full, one after the other; empty for fixed sizes, where the identity is the key.
+    names: Vec<u8>,
+    /// Where each long key ends in `names`. A key with no bytes here was seen only by its digest.
+    name_ends: Vec<u64>,
+}
+
+impl Registry {
+    /// No keys yet.
+    pub fn new(format: KeyFormat, seed: HashSeed) -> Self {
+        Self { format, seed, table: HashTable::new(), identities: Vec::new(), names: Vec::new(), name_ends: Vec::new() }
+    }
+
+    /// How many keys are known.
+    pub fn len(&self) -> usize {
+        self.identities.len() / self.format.slot_bytes()
+    }
+
+    /// Whether none is known.
+    pub fn is_empty(&self) -> bool {
+        self.identities.is_empty()
+    }
+
+    /// The format of the keys.
+    pub fn format(&self) -> KeyFormat {
+        self.format
+    }
+
+    /// All numbers handed out so far.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = KeyId> + use<> {
+        (0..self.len() as u32).map(KeyId)
+    }
+
+    /// What stands for a key in a slot; `None` if no key of this format has so many bytes.
+    #[inline]
+    pub fn identity<'a>(&self, key: &'a [u8], room: &'a mut [u8; 16]) -> Option<&'a [u8]> {
+        match self.format {
+            KeyFormat::Fixed(bytes) => (key.len() == usize::from(bytes)).then_some(key),
+            KeyFormat::Digest => {
+                *room = digest(key, self.seed.digest_seed());
+                Some(&room[..])
+            }
+        }
+    }
+
+    /// The key's number, if it is known, by its identity.
+    #[inline]
+    pub fn find(&self, identity: &[u8]) -> Option<KeyId> {
+        let bytes = self.format.slot_bytes();
+        let hash = hash(&self.seed, identity);
+        let same = |&id: &u32| self.identities[id as usize * bytes..][..bytes] == *identity;
+        self.table.find(hash, same).map(|&id| KeyId(id))
+    }
+
+    /// The number of a key, new or known; whether it is new.
+    pub fn intern(&mut self, identity: &[u8]) -> (KeyId, bool) {
+        if let Some(id) = self.find(identity) {
+            return (id, false);
+        }
+        let id = u32::try_from(self.len()).expect("at most 2^32 keys");
+        self.identities.extend_from_slice(identity);
+        if self.format == KeyFormat::Digest {
+            self.name_ends.push(self.names.len() as u64);
+        }
+        let (bytes, seed, identities) = (self.format.slot_bytes(), &self.seed, &self.identities);
+        self.table.insert_unique(hash(seed, identity), id, |&id| hash(seed, &identities[id as usize * bytes..][..bytes]));
+        (KeyId(id), true)
+    }
+
+    /// Gives the newest key its full name (long keys only).
+    pub fn name_newest(&mut self, name: &[u8]) {
+        debug_assert!(self.format == KeyFormat::Digest);
+        self.names.extend_from_slice(name);
+        if let Some(end) = self.name_ends.last_mut() {
+            *end = self.names.len() as u64;
+        }
+    }
+
+    /// What stands for the key in a slot.
+    pub fn identity_of(&self, id: KeyId) -> &[u8] {
+        let bytes = self.format.slot_bytes();
+        &self.identities[id.0 as usize * bytes..][..bytes]
+    }
+
+    /// The key, or the digest of one whose name never arrived (the Bloom filter claimed it): see [`Registry::is_named`].
+    pub fn key(&self, id: KeyId) -> &[u8] {
+        if self.is_named(id) && self.format == KeyFormat::Digest { self.name(id) } else { self.identity_of(id) }
+    }
+
+    /// Whether the key's own bytes are known. An empty long key counts as named only by its digest.
+    pub fn is_named(&self, id: KeyId) -> bool {
+        match self.format {
+            KeyFormat::Fixed(_) => true,
+            KeyFormat::Digest => {
+                !self.name(id).is_empty() || *self.identity_of(id) == digest(b"", self.seed.digest_seed())
+            }
+        }
+    }
+
+    fn name(&self, id: KeyId) -> &[u8] {
+        let at = id.0 as usize;
+        let start = if at == 0 { 0 } else { self.name_ends[at - 1] };
+        &self.names[start as usize..self.name_ends[at] as usize]
+    }
+
+    /// Bytes of the keys themselves.
+    pub fn key_bytes(&self) -> usize {
+        self.identities.len() + self.names.len()
+    }
+
+    /// Bytes of the index around them.
+    pub fn index_bytes(&self) -> usize {
+        self.table.allocation_size() + self.name_ends.capacity() * size_of::<u64>()
+    }
+}
+
+/// The data plane's hash of an identity.
+#[inline]
+pub(crate) fn key_hash(seed: &HashSeed, identity: &[u8]) -> ucl_data_plane::KeyHash {
+    fn fixed<const N: usize>(seed: &HashSeed, identity: &[u8]) -> ucl_data_plane::KeyHash {
+        seed.hash::<N>(identity.try_into().expect("identities have one size"))
+    }
+    match identity.len() {
+        4 => fixed::<4>(seed, identity),
+        8 => fixed::<8>(seed, identity),
+        13 => fixed::<13>(seed, identity),
+        _ => fixed::<16>(seed, identity),
+    }
+}
+
+#[inline]
+fn hash(seed: &HashSeed, identity: &[u8]) -> u64 {
+    key_hash(seed, identity).table()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_handed_out_in_order_and_found_again() {
+        let mut registry = Registry::new(KeyFormat::Fixed(4), HashSeed::new(1));
+        for key in 0..1000u32 {
+            assert_eq!(registry.intern(&key.to_le_bytes()), (KeyId(key), true));
+        }
+        for key in (0..1000u32).rev() {
+            assert_eq!(registry.intern(&key.to_le_bytes()), (KeyId(key), false));
+            assert_eq!(registry.key(KeyId(key)), key.to_le_bytes());
+        }
+        assert_eq!(registry.find(&5000u32.to_le_bytes()), None);
+    }
+
+    #[test]
+    fn long_keys_keep_their_names() {
+        let seed = HashSeed::new(1);
+        let mut registry = Registry::new(KeyFormat::Digest, seed);
+        let names: [&[u8]; 3] = [b"/index.html", b"", b"/a/long/path?with=query"];
+        for name in names {
+            let mut room = [0; 16];
+            let identity = registry.identity(name, &mut room).unwrap().to_vec();
+            assert!(registry.intern(&identity).1);
+            registry.name_newest(name);
+        }
+        let (unnamed, _) = registry.intern(&[7; 16]);
+        for (id, name) in registry.ids().zip(names) {
+            assert!(registry.is_named(id));
+            assert_eq!(registry.key(id), name);
+        }
+        assert!(!registry.is_named(unnamed));
+        assert_eq!(registry.key(unnamed), [7; 16]);
+    }
+}

@@ -1,0 +1,375 @@
+//! Answers at one consistent moment.
+
+use std::sync::Arc;
+
+use ucl_data_plane::bloom::false_positive_rate;
+use ucl_data_plane::{Config, KeyFormat, Report, ReportSink};
+use ucl_equations::ColumnId;
+
+use crate::decoder::DecoderKind;
+use crate::delta::Epoch;
+use crate::plane::{ControlPlane, Fault, Mode, least};
+use crate::registry::{KeyId, Registry};
+use crate::segment::Segment;
+
+/// Where an estimate comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// The heavy part holds the key, and nothing of it is known to be in the sketch.
+    Heavy,
+    /// The configured decoder.
+    Decoded,
+    /// A classic decoder, because the learned one is not ready.
+    Fallback,
+    /// The key was never reported: 0 for the sketch part, as in the paper.
+    Unknown,
+}
+
+impl Source {
+    /// The name in outputs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Heavy => "heavy",
+            Self::Decoded => "decoded",
+            Self::Fallback => "fallback",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What bounds promise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum BoundKind {
+    /// The true count lies within, always.
+    Guaranteed,
+    /// The true count lies within with at least this probability.
+    Probable(f64),
+}
+
+/// An answer: a whole number, and where the truth lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The best guess.
+    pub estimate: u64,
+    /// The true count is at least this.
+    pub lower: u64,
+    /// The true count is at most this.
+    pub upper: u64,
+    /// What the bounds promise.
+    pub bound: BoundKind,
+    /// Where the guess comes from.
+    pub source: Source,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Record {
+    estimate: u64,
+    lower: u64,
+    upper: u64,
+}
+
+/// One cut, decoded: immutable, cheap to share.
+#[derive(Clone, Debug)]
+pub struct QueryView {
+    registry: Arc<Registry>,
+    records: Vec<Record>,
+    sources: Vec<Source>,
+    /// For keys that are not known: mapping and counters.
+    segment: Arc<SegmentAtCut>,
+    items: u64,
+    weight: u64,
+    decoder: DecoderKind,
+    answered_by: DecoderKind,
+    unexplained: u64,
+}
+
+#[derive(Clone, Debug)]
+struct SegmentAtCut {
+    mapping: Segment,
+    counters: Vec<i64>,
+    sketch_weight: u64,
+}
+
+/// What a peek brings: as reports, but kept apart, since asking never changes state.
+#[derive(Default)]
+pub(crate) struct Peeked {
+    slots: Vec<(u32, Option<Vec<u8>>, u64)>,
+    counters: Vec<i64>,
+    items: u64,
+    weight: u64,
+    sketch_weight: u64,
+    smallest_weight: u64,
+}
+
+impl ReportSink for Peeked {
+    fn report(&mut self, report: Report<'_>) {
+        match report {
+            Report::Slot { slot, holder, count } => self.slots.push((slot, holder.map(<[u8]>::to_vec), count)),
+            Report::Cut(cut) => {
+                self.counters = cut.counters.iter().collect();
+                (self.items, self.weight) = (cut.items, cut.weight);
+                (self.sketch_weight, self.smallest_weight) = (cut.sketch_weight, cut.smallest_weight);
+            }
+            Report::Key { .. } | Report::Carry { .. } => debug_assert!(false, "a peek brings slots and counters only"),
+        }
+    }
+}
+
+impl ControlPlane {
+    /// The state at this moment, the open epoch included. `peek` is asked for the data plane's
+    /// [`peek`](ucl_data_plane::DataPlane::peek); nothing changes by it, here or there.
+    pub fn view(&mut self, peek: impl FnOnce(&mut Peek)) -> Result<QueryView, Fault> {
+        if let Some(fault) = self.fault() {
+            return Err(fault.clone());
+        }
+        let mut peeked = Peek(Peeked::default());
+        peek(&mut peeked);
+        self.view_of(peeked.0)
+    }
+
+    fn view_of(&mut self, peeked: Peeked) -> Result<QueryView, Fault> {
+        // The heavy part as it is now. Holders that no report named yet are known to this view alone.
+        let mut registry = Arc::clone(&self.registry);
+        let mut heavy = self.heavy.clone();
+        let mut floors: Vec<(KeyId, u64)> = Vec::new();
+        for (slot, holder, count) in &peeked.slots {
+            let holder = holder.as_deref().map(|identity| match registry.find(identity) {
+                Some(id) => id,
+                None => Arc::make_mut(&mut registry).intern(identity).0,
+            });
+            if let Some(former) = heavy.change(*slot, holder, *count) {
+                floors.push((former.key, former.count));
+            }
+        }
+        let open: Vec<i64> = self.segment.open_epoch(&peeked.counters);
+        let counters: Vec<i64> = self.segment.cumulative().iter().zip(&open).map(|(a, b)| a + b).collect();
+        let mut keys = self.keys.clone();
+        keys.resize(registry.len(), Default::default());
+        for &(key, count) in &floors {
+            keys[key.0 as usize].floor += count;
+            keys[key.0 as usize].entered = true;
+        }
+
+        // One estimate and one upper bound per column.
+        let columns = self.segment.columns();
+        let config = *self.segment.config();
+        let mut unexplained = 0;
+        let (decoded, uppers, answered_by, fallback) = if let Mode::Delta { totals, pending } = &self.mode {
+            let mut totals = totals.clone();
+            for column in self.columns_at_cut..columns.len() {
+                totals.push(least(columns.indices(ColumnId(column as u32)), &counters));
+            }
+            let evicted = floors.iter().filter_map(|&(key, count)| Some((self.segment.column_of(key)?, count))).collect();
+            let (known, first_new) = (columns.len() as u32, self.columns_at_cut as u32);
+            let mut block = pending.clone();
+            block.push(Epoch { counters: open, known, first_new, evicted });
+            totals.add_block(columns, &block, &self.settings.em)?;
+            unexplained = totals.unexplained();
+            (totals.estimates().to_vec(), totals.uppers().to_vec(), DecoderKind::Delta, false)
+        } else {
+            let uppers = upper_bounds(&self.segment, &counters, peeked.sketch_weight);
+            let y: Vec<f64> = counters.iter().map(|&c| c as f64).collect();
+            let (decoded, kind, fallback) = self.decode_snapshot(&y)?;
+            (decoded, uppers, kind, fallback)
+        };
+
+        // From sketch parts to whole answers.
+        let smallest = peeked.smallest_weight;
+        let decoded_source = if fallback { Source::Fallback } else { Source::Decoded };
+        let mut records = vec![Record::default(); registry.len()];
+        let mut sources = vec![Source::Heavy; registry.len()];
+        for (key, record) in registry.ids().zip(&mut records) {
+            let state = keys[key.0 as usize];
+            let lower = if state.entered { state.floor.max(smallest) } else { 0 };
+            let (estimate, upper) = match self.segment.column_of(key) {
+                Some(column) => {
+                    sources[key.0 as usize] = decoded_source;
+                    let upper = uppers[column.0 as usize].max(lower);
+                    let rounded = (decoded[column.0 as usize].max(0.0) + 0.5).floor() as u64;
+                    (rounded.clamp(lower, upper), upper)
+                }
+                // Never reported, but seen in the heavy part: what the filter lost of it, if anything, is not counted.
+                None => (lower, unknown_upper(&self.segment, registry.identity_of(key), &counters, peeked.sketch_weight)),
+            };
+            *record = Record { estimate, lower, upper: upper.max(lower) };
+        }
+        for held in heavy.iter() {
+            let record = &mut records[held.key.0 as usize];
+            record.estimate += held.count;
+            record.lower += held.count;
+            record.upper += held.count;
+        }
+        // No key can have more than the stream.
+        for record in &mut records {
+            record.upper = record.upper.min(peeked.weight);
+            record.estimate = record.estimate.min(record.upper);
+        }
+        let segment = SegmentAtCut { mapping: Segment::new(config), counters, sketch_weight: peeked.sketch_weight };
+        Ok(QueryView {
+            registry,
+            records,
+            sources,
+            segment: Arc::new(segment),
+            items: peeked.items,
+            weight: peeked.weight,
+            decoder: self.settings.decoder,
+            answered_by,
+            unexplained,
+        })
+    }
+}
+
+/// Takes what a data plane's `peek` reports.
+pub struct Peek(Peeked);
+
+impl ReportSink for Peek {
+    fn report(&mut self, report: Report<'_>) {
+        self.0.report(report);
+    }
+}
+
+/// The largest sketch part each column's key can have.
+fn upper_bounds(segment: &Segment, counters: &[i64], sketch_weight: u64) -> Vec<u64> {
+    let columns = segment.columns();
+    (0..columns.len() as u32)
+        .map(ColumnId)
+        .map(|id| {
+            if !segment.config().shape.signed {
+                return least(columns.indices(id), counters);
+            }
+            let entries = columns.indices(id).iter().enumerate();
+            signed_upper(entries.map(|(e, &at)| (columns.coefficient(id, e) as i64) * counters[at as usize]), sketch_weight)
+        })
+        .collect()
+}
+
+fn unknown_upper(segment: &Segment, identity: &[u8], counters: &[i64], sketch_weight: u64) -> u64 {
+    let column = segment.positions(identity);
+    if !segment.config().shape.signed {
+        return least(column.indices(), counters);
+    }
+    let entries = column.indices().iter().zip(column.signs());
+    signed_upper(entries.map(|(&at, &sign)| i64::from(sign) * counters[at as usize]), sketch_weight)
+}
+
+/// Count Sketch: `sign · y = x + (the others' weight, some of it negative)`, and the others have at most `W - x`, so
+/// `x <= (sign · y + W) / 2` in every row.
+fn signed_upper(values: impl Iterator<Item = i64>, sketch_weight: u64) -> u64 {
+    values.map(|value| ((value + sketch_weight as i64) / 2).max(0) as u64).min().unwrap_or(0)
+}
+
+impl QueryView {
+    /// The answer for one key.
+    #[inline]
+    pub fn estimate(&self, key: &[u8]) -> Estimate {
+        let mut room = [0; 16];
+        let Some(identity) = self.registry.identity(key, &mut room) else {
+            // No key of this length can be in the sketch.
+            return Estimate { estimate: 0, lower: 0, upper: 0, bound: BoundKind::Guaranteed, source: Source::Unknown };
+        };
+        match self.registry.find(identity) {
+            Some(id) => self.of(id),
+            None => {
+                let segment = &self.segment;
+                let upper = unknown_upper(&segment.mapping, identity, &segment.counters, segment.sketch_weight);
+                Estimate { estimate: 0, lower: 0, upper, bound: BoundKind::Guaranteed, source: Source::Unknown }
+            }
+        }
+    }
+
+    /// The answer for a known key.
+    #[inline]
+    pub fn of(&self, id: KeyId) -> Estimate {
+        let Record { estimate, lower, upper } = self.records[id.0 as usize];
+        Estimate { estimate, lower, upper, bound: BoundKind::Guaranteed, source: self.sources[id.0 as usize] }
+    }
+
+    /// The known keys.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Every known key with its answer, in the order in which they became known.
+    pub fn all(&self) -> impl ExactSizeIterator<Item = (KeyId, Estimate)> + '_ {
+        self.registry.ids().map(|id| (id, self.of(id)))
+    }
+
+    /// The `n` keys with the largest estimates, largest first; equal ones in the order in which they became known.
+    pub fn top(&self, n: usize) -> Vec<(KeyId, Estimate)> {
+        let mut ids: Vec<KeyId> = self.registry.ids().collect();
+        let by_size = |id: &KeyId| (std::cmp::Reverse(self.records[id.0 as usize].estimate), id.0);
+        if n < ids.len() {
+            ids.select_nth_unstable_by_key(n, by_size);
+            ids.truncate(n);
+        }
+        ids.sort_unstable_by_key(by_size);
+        ids.into_iter().map(|id| (id, self.of(id))).collect()
+    }
+
+    /// How many keys have each estimate, by estimate; keys with estimate 0 are left out.
+    pub fn histogram(&self) -> std::collections::BTreeMap<u64, u64> {
+        let mut histogram = std::collections::BTreeMap::new();
+        for record in self.records.iter().filter(|record| record.estimate > 0) {
+            *histogram.entry(record.estimate).or_default() += 1;
+        }
+        histogram
+    }
+
+    /// Shannon entropy of the estimated distribution over keys, in bits.
+    pub fn entropy(&self) -> f64 {
+        let total: u64 = self.records.iter().map(|record| record.estimate).sum();
+        let shares = self.records.iter().map(|record| record.estimate as f64 / total.max(1) as f64);
+        -shares.filter(|&p| p > 0.0).map(|p| p * p.log2()).sum::<f64>()
+    }
+
+    /// Items inserted up to this moment.
+    pub fn items(&self) -> u64 {
+        self.items
+    }
+
+    /// Their weight.
+    pub fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    /// How many keys are known.
+    pub fn keys(&self) -> usize {
+        self.registry.len()
+    }
+
+    /// How many keys the Bloom filter is expected to have kept from us, by its size and the keys that came through:
+    /// with `K` held, the next new key is lost with probability `p(K)`, so `∫ p / (1 - p) dK` were.
+    pub fn estimated_lost_keys(&self) -> f64 {
+        let Config { keys, shape, .. } = *self.segment.mapping.config();
+        // Keys known from the heavy part alone never went through the filter.
+        let through = |(_, source): &(usize, &Source)| keys == KeyFormat::Digest || **source != Source::Heavy;
+        let held = self.sources.iter().enumerate().filter(through).count() as f64;
+        let steps = 512;
+        let lost = |step: u32| {
+            let p = false_positive_rate(shape.bloom_bits, shape.bloom_hashes, held * (f64::from(step) + 0.5) / f64::from(steps));
+            p / (1.0 - p).max(1e-9)
+        };
+        (0..steps).map(lost).sum::<f64>() * held / f64::from(steps)
+    }
+
+    /// The mean of `upper - lower` over the known keys.
+    pub fn mean_bound_width(&self) -> f64 {
+        let width: u64 = self.records.iter().map(|record| record.upper - record.lower).sum();
+        width as f64 / self.records.len().max(1) as f64
+    }
+
+    /// The configured decoder.
+    pub fn decoder(&self) -> DecoderKind {
+        self.decoder
+    }
+
+    /// The decoder that answered: another than the configured one while the network is not ready.
+    pub fn answered_by(&self) -> DecoderKind {
+        self.answered_by
+    }
+
+    /// Delta only: weight in the sketch that no known key can explain.
+    pub fn unexplained(&self) -> u64 {
+        self.unexplained
+    }
+}

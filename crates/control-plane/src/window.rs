@@ -1,0 +1,83 @@
+//! The last snapshots: what the learned decoder trains on.
+
+use std::collections::VecDeque;
+
+/// One cut's cumulative counters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    /// The counters since the segment opened.
+    pub counters: Vec<f64>,
+    /// Weight that entered the sketch in the epoch before the cut.
+    pub interval_weight: f64,
+}
+
+/// A sliding window over the snapshots.
+#[derive(Clone, Debug)]
+pub struct Window {
+    snapshots: VecDeque<Snapshot>,
+    length: usize,
+    /// Snapshots ever pushed.
+    seen: u64,
+}
+
+impl Window {
+    /// Keeps the last `length` snapshots; 0 keeps none.
+    pub fn new(length: usize) -> Self {
+        Self { snapshots: VecDeque::new(), length, seen: 0 }
+    }
+
+    /// Adds a snapshot, and drops the oldest one if the window is full.
+    pub fn push(&mut self, counters: &[i64], interval_weight: u64) {
+        self.seen += 1;
+        if self.length == 0 {
+            return;
+        }
+        // The oldest one's buffer serves the newest.
+        let mut slot = if self.snapshots.len() == self.length { self.snapshots.pop_front() } else { None }
+            .unwrap_or(Snapshot { counters: Vec::new(), interval_weight: 0.0 });
+        slot.counters.clear();
+        slot.counters.extend(counters.iter().map(|&c| c as f64));
+        slot.interval_weight = interval_weight as f64;
+        self.snapshots.push_back(slot);
+    }
+
+    /// The snapshots, oldest first.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Snapshot> {
+        self.snapshots.iter()
+    }
+
+    /// How many are held.
+    pub fn len(&self) -> usize {
+        self.snapshots.len()
+    }
+
+    /// Whether none is held.
+    pub fn is_empty(&self) -> bool {
+        self.snapshots.is_empty()
+    }
+
+    /// How many were ever pushed.
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        self.snapshots.iter().map(|s| s.counters.capacity() * size_of::<f64>()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_goes() {
+        let mut window = Window::new(2);
+        for i in 0..5 {
+            window.push(&[i, 2 * i], 10 + i as u64);
+        }
+        let held: Vec<(f64, f64)> = window.iter().map(|s| (s.counters[1], s.interval_weight)).collect();
+        assert_eq!((held, window.seen()), (vec![(6.0, 13.0), (8.0, 14.0)], 5));
+    }
+}

@@ -1,0 +1,227 @@
+//! The control plane against exact counts, in structures small enough that everything collides.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use ucl_control_plane::{ControlPlane, DecoderKind, Fault, ReportError, Settings, Source};
+use ucl_data_plane::{BloomKind, Config, CounterBits, DataPlane, KeyFormat, Report, ReportRule, ReportSink, Shape};
+
+fn config(signed: bool) -> impl Strategy<Value = Config> {
+    (1u32..8, 1u32..9, 1u16..5, 1u32..30, prop::sample::select(&CounterBits::ALL[..]), 0u32..400, any::<bool>(), any::<u64>())
+        .prop_map(move |(slots, vote_ratio, rows, width, counter_bits, bloom_bits, paper, seed)| Config {
+            keys: KeyFormat::Fixed(4),
+            shape: Shape {
+                slots,
+                vote_ratio,
+                rows,
+                width,
+                counter_bits,
+                signed,
+                bloom: BloomKind::Classic,
+                bloom_bits,
+                bloom_hashes: 2,
+            },
+            rule: if paper { ReportRule::Paper } else { ReportRule::New },
+            seed,
+        })
+}
+
+fn stream() -> impl Strategy<Value = Vec<(u32, u64)>> {
+    // A few hot keys, many cold ones, some weights.
+    let key = prop_oneof![3 => 0u32..4, 2 => 0u32..60];
+    let weight = prop_oneof![6 => Just(1u64), 2 => 1u64..40, 1 => 1u64..5_000];
+    prop::collection::vec((key, weight), 1..500)
+}
+
+/// Inserts the stream with a cut every `interval` items; the last epoch stays open.
+fn run(config: Config, decoder: DecoderKind, stream: &[(u32, u64)], interval: usize) -> (DataPlane<4>, ControlPlane) {
+    let mut data = DataPlane::<4>::new(config).unwrap();
+    let settings = Settings { decoder, train_every: None, ..Settings::default() };
+    let mut control = ControlPlane::new(config, settings).unwrap();
+    for (i, &(key, weight)) in stream.iter().enumerate() {
+        data.insert(&key.to_le_bytes(), weight, &mut control).unwrap();
+        if (i + 1) % interval == 0 {
+            data.cut(&mut control);
+        }
+    }
+    assert_eq!(control.fault(), None);
+    (data, control)
+}
+
+fn exact(stream: &[(u32, u64)]) -> HashMap<u32, u64> {
+    let mut exact = HashMap::new();
+    for &(key, weight) in stream {
+        *exact.entry(key).or_default() += weight;
+    }
+    exact
+}
+
+fn check_bounds(config: Config, decoder: DecoderKind, stream: &[(u32, u64)], interval: usize) -> Result<(), TestCaseError> {
+    let (data, mut control) = run(config, decoder, stream, interval);
+    let before = data.clone();
+    let view = control.view(|sink| data.peek(sink)).unwrap();
+    prop_assert_eq!(&data, &before);
+    let total: u64 = stream.iter().map(|(_, weight)| weight).sum();
+    prop_assert_eq!((view.items(), view.weight()), (stream.len() as u64, total));
+    let exact = exact(stream);
+    // All keys of the stream, and some that never came.
+    for key in 0..80u32 {
+        let truth = exact.get(&key).copied().unwrap_or(0);
+        let answer = view.estimate(&key.to_le_bytes());
+        prop_assert!(answer.lower <= truth && truth <= answer.upper, "key {}: {} not in {:?}", key, truth, answer);
+        prop_assert!(answer.lower <= answer.estimate && answer.estimate <= answer.upper);
+        if answer.source == Source::Unknown {
+            prop_assert_eq!(answer.estimate, 0);
+        }
+    }
+    // Asking twice gives the same answer.
+    let again = control.view(|sink| data.peek(sink)).unwrap();
+    prop_assert!(view.all().eq(again.all()));
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn bounds_hold_for_count_min(
+        config in config(false),
+        stream in stream(),
+        interval in 1usize..200,
+        decoder in prop::sample::select(&[DecoderKind::Cm, DecoderKind::Map, DecoderKind::Lsqr, DecoderKind::Lsmr, DecoderKind::Omp, DecoderKind::Em][..]),
+    ) {
+        check_bounds(config, decoder, &stream, interval)?;
+    }
+
+    #[test]
+    fn bounds_hold_for_delta(config in config(false), stream in stream(), interval in 1usize..80) {
+        check_bounds(config, DecoderKind::Delta, &stream, interval)?;
+    }
+
+    #[test]
+    fn bounds_hold_for_count_sketch(
+        config in config(true),
+        stream in stream(),
+        interval in 1usize..200,
+        decoder in prop::sample::select(&[DecoderKind::Cm, DecoderKind::Lsqr, DecoderKind::Lsmr, DecoderKind::Omp][..]),
+    ) {
+        check_bounds(config, decoder, &stream, interval)?;
+    }
+
+    /// With counters and filter to spare, delta is exact, whatever the stream and the interval.
+    #[test]
+    fn ample_memory_is_exact(stream in stream(), interval in 1usize..200, seed: u64, narrow: bool) {
+        let counter_bits = if narrow { CounterBits::B4 } else { CounterBits::B32 };
+        let shape = Shape { slots: 2, width: 2048, counter_bits, bloom_bits: 1 << 16, ..Shape::PAPER_64KB };
+        let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed };
+        let (data, mut control) = run(config, DecoderKind::Delta, &stream, interval);
+        let view = control.view(|sink| data.peek(sink)).unwrap();
+        for (key, truth) in exact(&stream) {
+            prop_assert_eq!(view.estimate(&key.to_le_bytes()).estimate, truth);
+        }
+        prop_assert_eq!(view.unexplained(), 0);
+    }
+
+    /// Cutting at the end and then peeking answers as peeking at the open epoch does.
+    #[test]
+    fn a_peek_is_as_good_as_a_cut(config in config(false), stream in stream(), interval in 1usize..80) {
+        let (mut data, mut control) = run(config, DecoderKind::Delta, &stream, interval);
+        let open = control.view(|sink| data.peek(sink)).unwrap();
+        data.cut(&mut control);
+        let closed = control.view(|sink| data.peek(sink)).unwrap();
+        for key in 0..60u32 {
+            let (a, b) = (open.estimate(&key.to_le_bytes()), closed.estimate(&key.to_le_bytes()));
+            // A holder that was evicted in the open epoch and never reported gets its column only at the cut.
+            prop_assert!(a.estimate.abs_diff(b.estimate) <= 1 || control.registry().len() > open.keys() || a.source != b.source,
+                "{key}: {a:?} and {b:?}");
+        }
+    }
+
+    /// A report that is lost, repeated or moved to another epoch is noticed at the next cut.
+    #[test]
+    fn tampering_is_noticed(config in config(false), stream in stream(), interval in 5usize..60, at: prop::sample::Index, how in 0..2) {
+        let mut data = DataPlane::<4>::new(config).unwrap();
+        let mut reports = Recorder::default();
+        for (i, &(key, weight)) in stream.iter().enumerate() {
+            data.insert(&key.to_le_bytes(), weight, &mut reports).unwrap();
+            if (i + 1) % interval == 0 {
+                data.cut(&mut reports);
+            }
+        }
+        data.cut(&mut reports);
+        let weighty: Vec<usize> = (0..reports.0.len() - 1).filter(|&i| reports.0[i].matters()).collect();
+        prop_assume!(!weighty.is_empty());
+        let victim = weighty[at.index(weighty.len())];
+        let mut control = ControlPlane::new(config, Settings::default()).unwrap();
+        for (i, report) in reports.0.iter().enumerate() {
+            let times = if i == victim { how * 2 } else { 1 };
+            for _ in 0..times {
+                report.send(&mut control);
+            }
+        }
+        let noticed = matches!(control.fault(), Some(Fault::Report(ReportError::RowSum { .. } | ReportError::Carries { .. })));
+        prop_assert!(noticed, "{:?} went unnoticed: {:?}", reports.0[victim], control.fault());
+    }
+}
+
+/// Carries and cuts, owned, so that they can be lost or repeated.
+#[derive(Default)]
+struct Recorder(Vec<Recorded>);
+
+#[derive(Clone, Debug)]
+enum Recorded {
+    Carry(ucl_data_plane::CounterIndex, i64),
+    Cut { items: u64, weight: u64, sketch_weight: u64, carries: u64, counters: ucl_data_plane::Counters },
+}
+
+impl ReportSink for Recorder {
+    fn report(&mut self, report: Report<'_>) {
+        match report {
+            Report::Carry { at, times } => self.0.push(Recorded::Carry(at, times)),
+            Report::Cut(cut) => self.0.push(Recorded::Cut {
+                items: cut.items,
+                weight: cut.weight,
+                sketch_weight: cut.sketch_weight,
+                carries: cut.carries,
+                counters: cut.counters.clone(),
+            }),
+            _ => {}
+        }
+    }
+}
+
+impl Recorded {
+    /// Whether losing it changes anything: a cut of empty counters does not.
+    fn matters(&self) -> bool {
+        match self {
+            Self::Carry(..) => true,
+            Self::Cut { counters, .. } => counters.iter().any(|c| c != 0),
+        }
+    }
+
+    fn send(&self, control: &mut ControlPlane) {
+        match self {
+            Self::Carry(at, times) => control.report(Report::Carry { at: *at, times: *times }),
+            Self::Cut { items, weight, sketch_weight, carries, counters } => {
+                control.report(Report::Cut(ucl_data_plane::Cut {
+                    items: *items,
+                    weight: *weight,
+                    sketch_weight: *sketch_weight,
+                    smallest_weight: 1,
+                    carries: *carries,
+                    counters,
+                    reset: true,
+                }));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_unsupported_pair_is_named() {
+    let shape = Shape { signed: true, ..Shape::PAPER_64KB };
+    let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+    let settings = Settings { decoder: DecoderKind::Em, ..Settings::default() };
+    let error = ControlPlane::new(config, settings).err().unwrap().to_string();
+    assert_eq!(error, "the decoder 'em' cannot decode this sketch: it needs columns without negative coefficients");
+}

@@ -1,0 +1,292 @@
+//! Keys for people: [`Format::key_display`] and its inverse [`Format::parse_key`].
+//!
+//! Each format has a plain way to write its keys (numbers, addresses, text). A key that would not come back from it, such as
+//! text with control characters, is written in hexadecimal: `0x…` for `records` and captures, `hex:…` for the formats of text,
+//! where a key that *reads* `0x1f` is quite usual. So `parse_key(key_display(k)) == k` for every key.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::format::{Format, PacketKey};
+use crate::{MAX_KEY_BYTES, SpecError};
+
+const PROTOCOLS: [(u8, &str); 12] = [
+    (1, "icmp"),
+    (2, "igmp"),
+    (6, "tcp"),
+    (17, "udp"),
+    (33, "dccp"),
+    (47, "gre"),
+    (50, "esp"),
+    (51, "ah"),
+    (58, "icmpv6"),
+    (89, "ospf"),
+    (132, "sctp"),
+    (136, "udplite"),
+];
+
+impl Format {
+    /// Writes a key for people.
+    ///
+    /// ```
+    /// use ucl_streams::Format;
+    ///
+    /// let flows: Format = "pcap:5tuple".parse().unwrap();
+    /// let key = [10, 0, 0, 1, 10, 0, 0, 2, 1, 187, 200, 34, 6];
+    /// assert_eq!(flows.key_display(&key), "10.0.0.1:443 > 10.0.0.2:51234 tcp");
+    /// assert_eq!(Format::Lines.key_display(b"\xff\x00"), "hex:ff00");
+    /// assert_eq!(Format::Records(2).key_display(b"\xff\x00"), "0xff00");
+    /// ```
+    pub fn key_display(&self, key: &[u8]) -> String {
+        self.plain(key)
+            .filter(|text| self.parse_key(text).is_ok_and(|back| back == key))
+            .unwrap_or_else(|| hex(self.hex_mark(), key))
+    }
+
+    /// Reads a key as [`key_display`](Self::key_display) writes it.
+    ///
+    /// # Errors
+    /// When the text is no key of this format; the message shows one.
+    pub fn parse_key(&self, text: &str) -> Result<Vec<u8>, SpecError> {
+        let wrong = |expected: String| SpecError::Key { given: text.to_owned(), format: self.to_string(), expected };
+        if let Some(key) = text.strip_prefix(self.hex_mark()).and_then(unhex) {
+            return if key.len() <= MAX_KEY_BYTES { Ok(key) } else { Err(wrong(too_long())) };
+        }
+        let key = match self {
+            Format::Lines | Format::Field(_) | Format::Csv(_) | Format::Tsv(_) | Format::Jsonl(_) => {
+                text.as_bytes().to_vec()
+            }
+            Format::Fimi => fimi_key(text.as_bytes()),
+            Format::Records(bytes) if text.len() == *bytes => text.as_bytes().to_vec(),
+            Format::Records(bytes) => {
+                return Err(wrong(format!("{bytes} characters, or 0x and {} digits, are wanted", 2 * bytes)));
+            }
+            Format::Pcap(PacketKey::FiveTuple) => parse_five_tuple(text)
+                .ok_or_else(|| wrong("wanted is `10.0.0.1:443 > 10.0.0.2:51234 tcp`".to_owned()))?,
+            Format::Pcap(PacketKey::Source | PacketKey::Destination) => match text.parse() {
+                Ok(IpAddr::V4(address)) => address.octets().to_vec(),
+                Ok(IpAddr::V6(address)) => address.octets().to_vec(),
+                Err(_) => return Err(wrong("an IP address is wanted".to_owned())),
+            },
+            Format::Pcap(PacketKey::SourcePort | PacketKey::DestinationPort) => match text.parse::<u16>() {
+                Ok(port) => port.to_be_bytes().to_vec(),
+                Err(_) => return Err(wrong("a port from 0 to 65535 is wanted".to_owned())),
+            },
+        };
+        if key.len() <= MAX_KEY_BYTES { Ok(key) } else { Err(wrong(too_long())) }
+    }
+
+    fn hex_mark(&self) -> &'static str {
+        match self {
+            Format::Records(_) | Format::Pcap(_) => "0x",
+            _ => "hex:",
+        }
+    }
+
+    /// The format's own way to write a key, if it has one for these bytes.
+    fn plain(&self, key: &[u8]) -> Option<String> {
+        match self {
+            Format::Fimi => match key {
+                &[a, b, c, d] => Some(u32::from_le_bytes([a, b, c, d]).to_string()),
+                [text @ .., 0] if text.len() >= 4 => printable(text),
+                text => printable(text),
+            },
+            Format::Pcap(PacketKey::FiveTuple) => five_tuple(key),
+            Format::Pcap(PacketKey::Source | PacketKey::Destination) => address(key).map(|a| a.to_string()),
+            Format::Pcap(PacketKey::SourcePort | PacketKey::DestinationPort) => port(key).map(|p| p.to_string()),
+            _ => printable(key),
+        }
+    }
+}
+
+/// The key of a `fimi` token (see [`Format`]).
+pub(crate) fn fimi_key(token: &[u8]) -> Vec<u8> {
+    match canonical_u32(token) {
+        Some(number) => number.to_le_bytes().to_vec(),
+        None => {
+            let mut key = token.to_vec();
+            if token.len() == 4 || (token.len() > 4 && token.ends_with(&[0])) {
+                key.push(0);
+            }
+            key
+        }
+    }
+}
+
+/// The number a token stands for, if this is the only way to write it.
+fn canonical_u32(token: &[u8]) -> Option<u32> {
+    if token.is_empty() || token.len() > 10 || (token[0] == b'0' && token.len() > 1) {
+        return None;
+    }
+    let mut number = 0u64;
+    for &byte in token {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number = number * 10 + u64::from(digit);
+    }
+    u32::try_from(number).ok()
+}
+
+fn too_long() -> String {
+    format!("keys have up to {MAX_KEY_BYTES} bytes")
+}
+
+fn printable(key: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(key).ok()?;
+    (!text.is_empty() && !text.chars().any(char::is_control)).then(|| text.to_owned())
+}
+
+fn hex(mark: &str, key: &[u8]) -> String {
+    key.iter().fold(mark.to_owned(), |mut text, byte| {
+        for nibble in [byte >> 4, byte & 15] {
+            text.push(char::from(b"0123456789abcdef"[usize::from(nibble)]));
+        }
+        text
+    })
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|d| d as u8);
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    if !rest.is_empty() {
+        return None;
+    }
+    pairs.iter().map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect()
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    match bytes.len() {
+        4 => Some(Ipv4Addr::from(<[u8; 4]>::try_from(bytes).ok()?).into()),
+        16 => Some(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?).into()),
+        _ => None,
+    }
+}
+
+fn port(bytes: &[u8]) -> Option<u16> {
+    Some(u16::from_be_bytes(bytes.try_into().ok()?))
+}
+
+fn five_tuple(key: &[u8]) -> Option<String> {
+    let width = match key.len() {
+        13 => 4,
+        37 => 16,
+        _ => return None,
+    };
+    let (addresses, rest) = key.split_at(2 * width);
+    let source = SocketAddr::new(address(&addresses[..width])?, port(&rest[..2])?);
+    let destination = SocketAddr::new(address(&addresses[width..])?, port(&rest[2..4])?);
+    let protocol = PROTOCOLS.iter().find(|(number, _)| *number == rest[4]);
+    let protocol = protocol.map_or_else(|| rest[4].to_string(), |(_, name)| (*name).to_owned());
+    Some(format!("{source} > {destination} {protocol}"))
+}
+
+fn parse_five_tuple(text: &str) -> Option<Vec<u8>> {
+    let mut words = text.split_whitespace();
+    let (source, arrow, destination, protocol) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    if arrow != ">" || words.next().is_some() {
+        return None;
+    }
+    let named = PROTOCOLS.iter().find(|(_, name)| *name == protocol);
+    let protocol = named.map_or_else(|| protocol.parse().ok(), |(number, _)| Some(*number))?;
+    let (source, destination): (SocketAddr, SocketAddr) = (source.parse().ok()?, destination.parse().ok()?);
+    let mut key = match (source.ip(), destination.ip()) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => [a.octets(), b.octets()].concat(),
+        (IpAddr::V6(a), IpAddr::V6(b)) => [a.octets(), b.octets()].concat(),
+        _ => return None,
+    };
+    key.extend(source.port().to_be_bytes());
+    key.extend(destination.port().to_be_bytes());
+    key.push(protocol);
+    Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ALL: [&str; 11] = [
+        "lines",
+        "field:1",
+        "csv:a",
+        "jsonl:/a",
+        "fimi",
+        "records:4",
+        "records:13",
+        "pcap:5tuple",
+        "pcap:src",
+        "pcap:dstport",
+        "tsv:1",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+        #[test]
+        fn every_key_comes_back(
+            key in prop_oneof![
+                prop::collection::vec(any::<u8>(), 0..40),
+                "(0x|hex:)?[0-9a-f]{0,8}".prop_map(String::into_bytes),
+                "[a-z]{3,5}\0{0,2}".prop_map(String::into_bytes),
+                prop::collection::vec(any::<u8>(), 13),
+                prop::collection::vec(any::<u8>(), 37),
+            ],
+        ) {
+            for format in ALL {
+                let format: Format = format.parse().unwrap();
+                let shown = format.key_display(&key);
+                prop_assert_eq!(format.parse_key(&shown).unwrap(), key.clone(), "{} shows {}", format, shown);
+            }
+        }
+
+        #[test]
+        fn fimi_tokens_never_collide(a in "[0-9a-c]{1,5}\0{0,2}", b in "[0-9a-c]{1,5}\0{0,2}") {
+            prop_assert_eq!(a == b, fimi_key(a.as_bytes()) == fimi_key(b.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn text_is_shown_as_it_is() {
+        let fimi = Format::Fimi;
+        assert_eq!(Format::Lines.key_display("grün 0x1f".as_bytes()), "grün 0x1f");
+        assert_eq!(Format::Lines.key_display(b"0x1f"), "0x1f");
+        assert_eq!(Format::Lines.parse_key("0x1f").unwrap(), b"0x1f");
+        assert_eq!(Format::Lines.key_display(b"hex:1f"), "hex:6865783a3166");
+        assert_eq!(Format::Lines.key_display(b"tab\there"), "hex:7461620968657265");
+        assert_eq!(Format::Records(4).key_display(b"abcd"), "abcd");
+        for (token, key) in [
+            ("0", &[0, 0, 0, 0][..]),
+            ("4294967295", &[255; 4]),
+            ("4294967296", b"4294967296"),
+            ("007", b"007"),
+            ("+7", b"+7"),
+            ("beer", b"beer\0"),
+            ("ale", b"ale"),
+        ] {
+            assert_eq!(fimi.parse_key(token).unwrap(), key);
+            assert_eq!(fimi.key_display(key), token);
+        }
+    }
+
+    #[test]
+    fn addresses_and_ports() {
+        let format = |text: &str| text.parse::<Format>().unwrap();
+        let v6 = "[2001:db8::1]:443 > [2001:db8::2]:51234 udp";
+        let key = format("pcap").parse_key(v6).unwrap();
+        assert_eq!(key.len(), 37);
+        assert_eq!(format("pcap").key_display(&key), v6);
+        assert_eq!(format("pcap").key_display(&[1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 200]), "1.2.3.4:0 > 5.6.7.8:0 200");
+        assert_eq!(format("pcap:src").parse_key("::1").unwrap().len(), 16);
+        assert_eq!(format("pcap:dstport").parse_key("443").unwrap(), [1, 187]);
+        for (f, text) in [
+            ("pcap", "1.2.3.4 > 5.6.7.8"),
+            ("pcap", "1.2.3.4:1 > [::1]:2 tcp"),
+            ("pcap:src", "x"),
+            ("pcap:srcport", "65536"),
+            ("records:4", "abc"),
+        ] {
+            let message = format(f).parse_key(text).unwrap_err().to_string();
+            assert!(message.contains("wanted"), "{message}");
+        }
+    }
+}

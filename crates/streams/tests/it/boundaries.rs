@@ -1,0 +1,104 @@
+//! How an input happens to be cut into reads must not be seen in its items.
+
+use proptest::prelude::*;
+
+use crate::captures;
+use crate::support::{Trickle, collect, options};
+use ucl_streams::OnError;
+
+/// Reads at one go and in small steps, with either way to handle errors; everything must be the same.
+fn same_in_steps(format: &str, weight: Option<&str>, data: &[u8], steps: &[usize]) -> Result<(), TestCaseError> {
+    for on_error in [OnError::Stop, OnError::Skip] {
+        let options = options(format, weight, on_error);
+        let (whole, whole_result) = collect(data, &options);
+        let trickle = Trickle { data, steps: steps.to_vec(), calls: 0 };
+        let (stepped, stepped_result) = collect(trickle, &options);
+        prop_assert_eq!(whole, stepped, "{} {:?}", format, weight);
+        match (whole_result, stepped_result) {
+            (Ok(mut a), Ok(mut b)) => {
+                if a.truncated.is_some() {
+                    // How far a reader had looked ahead of the damage is its own affair.
+                    (a.bytes_read, a.bytes_decoded) = (0, 0);
+                    (b.bytes_read, b.bytes_decoded) = (0, 0);
+                }
+                prop_assert_eq!(a, b);
+            }
+            (Err(a), Err(b)) => {
+                prop_assert_eq!(a.to_string(), b.to_string());
+                prop_assert_eq!(a.summary.items, b.summary.items);
+            }
+            (a, b) => prop_assert!(false, "{:?} against {:?}", a, b),
+        }
+    }
+    Ok(())
+}
+
+fn soup(alphabet: &'static [u8]) -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(prop::sample::select(alphabet), 0..120)
+}
+
+fn steps() -> impl Strategy<Value = Vec<usize>> {
+    prop::collection::vec(1usize..9, 1..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn of_lines_and_tokens(data in soup(b"ab01 \t\r\n\xff\0"), steps in steps()) {
+        for format in ["lines", "field:2", "fimi", "records:3"] {
+            same_in_steps(format, None, &data, &steps)?;
+        }
+        same_in_steps("field:1", Some("2"), &data, &steps)?;
+    }
+
+    #[test]
+    fn of_tables(data in soup(b"ab12,\t\"\"\r\n\n"), steps in steps(), mark in any::<bool>()) {
+        let data = if mark { [&b"\xef\xbb\xbf"[..], &data].concat() } else { data };
+        same_in_steps("csv:2", None, &data, &steps)?;
+        same_in_steps("csv:1", Some("2"), &data, &steps)?;
+        same_in_steps("csv:a", None, &[&b"b,a\n"[..], &data].concat(), &steps)?;
+        same_in_steps("tsv:1", None, &data, &steps)?;
+    }
+
+    #[test]
+    fn of_json(values in prop::collection::vec("[0-9]{1,3}|\"[a-z\\\\]{0,3}\"|null|\\{", 0..12), steps in steps()) {
+        let data: String = values.iter().map(|value| format!("{{\"k\":{value},\"n\":1{value}}}\r\n")).collect();
+        same_in_steps("jsonl:/k", None, data.as_bytes(), &steps)?;
+        same_in_steps("jsonl:/k", Some("/n"), data.as_bytes(), &steps)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn of_captures(cut in 0usize..2000, steps in prop::collection::vec(1usize..60, 1..6), flip in any::<(u16, u8)>()) {
+        for (_, mut capture) in captures::every_container() {
+            // Cut off and damaged captures must behave the same, too.
+            let at = usize::from(flip.0) % capture.len();
+            capture[at] ^= flip.1;
+            let cut = capture.len() - cut.min(capture.len());
+            same_in_steps("pcap", None, &capture[..cut], &steps)?;
+            same_in_steps("pcap:srcport", Some("bytes"), &capture, &steps)?;
+        }
+    }
+
+    #[test]
+    fn of_compressed_data(rows in prop::collection::vec("[a-c]{0,6}", 0..200), split in 0usize..200, steps in steps(), cut in 0usize..40) {
+        let (first, second) = rows.split_at(split.min(rows.len()));
+        let text = |rows: &[String]| rows.iter().map(|row| format!("{row}\n")).collect::<String>();
+        for packed in [
+            [crate::compression::gzip(text(first).as_bytes()), crate::compression::gzip(text(second).as_bytes())].concat(),
+            [crate::compression::zstd(text(first).as_bytes()), crate::compression::zstd(text(second).as_bytes())].concat(),
+        ] {
+            let (items, result) = collect(Trickle { data: &packed, steps: steps.clone(), calls: 0 }, &options("lines", None, OnError::Stop));
+            let expected: Vec<_> = rows.iter().filter(|row| !row.is_empty()).map(|row| (row.clone().into_bytes(), 1)).collect();
+            prop_assert_eq!(&items, &expected);
+            prop_assert_eq!(result.unwrap().bytes_read, packed.len() as u64);
+            // Of a truncated file, a prefix (as long as the signature is still whole).
+            let (items, _) = collect(&packed[..packed.len().saturating_sub(cut).max(4)], &options("lines", None, OnError::Skip));
+            prop_assert!(expected.starts_with(&items));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Compressed input: recognised by content, in many pieces, and cut off.
+
+use std::io::Write;
+use std::ops::ControlFlow;
+
+use ucl_streams::{OnError, ReadErrorKind, ReadOptions, Source, read};
+
+use crate::support::{collect, keys, options};
+
+pub fn gzip(data: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(data).unwrap();
+    encoder.finish().unwrap()
+}
+
+pub fn zstd(data: &[u8]) -> Vec<u8> {
+    zstd::encode_all(data, 3).unwrap()
+}
+
+/// Lines that do not compress well, so that a cut-off file still yields some.
+fn many_lines(n: u32) -> String {
+    (0..n).map(|i| format!("{:08x}\n", i.wrapping_mul(0x9e37_79b1))).collect()
+}
+
+#[test]
+fn members_and_frames_in_a_row() {
+    let packed = [gzip(b"a\nb"), gzip(b""), gzip(b"b\nc")].concat();
+    assert_eq!(keys("lines", &packed), ["a", "bb", "c"]);
+    let packed = [zstd(b"a\nb"), zstd(b""), zstd(b"b\nc")].concat();
+    assert_eq!(keys("lines", &packed), ["a", "bb", "c"]);
+    assert_eq!(keys("csv:k", &gzip(b"k\n1\n")), ["1"]);
+    assert_eq!(keys("lines", &gzip(b"")), [""; 0]);
+}
+
+#[test]
+fn beginnings_of_signatures_are_plain_data() {
+    for data in [&b"\x1f"[..], b"\x1f\x8b", b"\x28\xb5\x2f", b"\x1f\x8bx\n"] {
+        let (items, result) = collect(data, &options("lines", None, OnError::Stop));
+        assert_eq!(items, [(data.strip_suffix(b"\n").unwrap_or(data).to_vec(), 1)]);
+        assert_eq!(result.unwrap().bytes_read, data.len() as u64);
+    }
+}
+
+#[test]
+fn truncated_files_keep_what_came_before() {
+    let text = many_lines(50_000);
+    for (name, packed) in [("gzip", gzip(text.as_bytes())), ("zstd", zstd(text.as_bytes()))] {
+        let cut = &packed[..packed.len() / 2];
+        let (items, result) = collect(cut, &options("lines", None, OnError::Stop));
+        let error = result.unwrap_err();
+        assert!(matches!(error.kind, ReadErrorKind::Truncated(_)));
+        let start = format!("input: the {name} data is truncated near byte {}", cut.len());
+        assert!(error.to_string().starts_with(&start), "{error}");
+        // Whole lines only, all of them right, and a good part of the file.
+        assert!(items.len() > 5_000, "{name}: {}", items.len());
+        let expected = text.lines().map(str::as_bytes);
+        assert!(items.iter().map(|(key, _)| &key[..]).eq(expected.take(items.len())));
+        assert_eq!(error.summary.items, items.len() as u64);
+
+        let (again, result) = collect(cut, &options("lines", None, OnError::Skip));
+        assert_eq!(again, items);
+        assert!(result.unwrap().truncated.unwrap().starts_with(&start));
+    }
+}
+
+#[test]
+fn damaged_files_say_so() {
+    let mut packed = gzip(many_lines(1000).as_bytes());
+    let checksum = packed.len() - 6;
+    packed[checksum] ^= 1;
+    let (items, result) = collect(&packed[..], &options("lines", None, OnError::Stop));
+    assert_eq!(items.len(), 1000);
+    assert!(result.unwrap_err().to_string().starts_with("input: the gzip data is damaged near byte"));
+    let (_, result) = collect(&[&gzip(b"a\n")[..], b"rubbish"].concat()[..], &options("lines", None, OnError::Skip));
+    assert!(result.unwrap().truncated.is_some());
+}
+
+#[test]
+fn several_files_in_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, data: &[u8]| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, data).unwrap();
+        path.to_str().unwrap().parse::<Source>().unwrap()
+    };
+    let cut = gzip(many_lines(50_000).as_bytes());
+    let sources = [
+        file("1.csv", b"k\na\n"),
+        file("2.csv.gz", &gzip(b"x,k\n1,b\n")),
+        file("empty", b""),
+        file("3", &zstd(b"k\nc")),
+    ];
+    let read_all = |sources: &[Source], options: &ReadOptions| {
+        let mut items = Vec::new();
+        let result = read(sources, options, &mut |batch| {
+            items.extend(batch.keys().map(|key| String::from_utf8_lossy(key).into_owned()));
+            ControlFlow::Continue(())
+        });
+        (items, result)
+    };
+    let csv = options("csv:k", None, OnError::Stop);
+    let (items, result) = read_all(&sources, &csv);
+    assert_eq!(items, ["a", "b", "c"], "every file has its own header row, and is unpacked by itself");
+    let stored: u64 = sources
+        .iter()
+        .map(|source| match source {
+            Source::Path(path) => std::fs::metadata(path).unwrap().len(),
+            _ => unreachable!(),
+        })
+        .sum();
+    assert_eq!(result.unwrap().bytes_read, stored);
+
+    // A truncated file among others: with `Skip`, the next one is still read.
+    let with_cut = [file("cut.gz", &cut[..cut.len() / 2]), file("whole", b"whole\n")];
+    let (items, result) = read_all(&with_cut, &options("lines", None, OnError::Skip));
+    assert_eq!(items.last().unwrap(), "whole");
+    assert!(result.unwrap().truncated.unwrap().contains("cut.gz"));
+    let (items, result) = read_all(&with_cut, &options("lines", None, OnError::Stop));
+    assert!(items.len() > 1000 && items.last().unwrap() != "whole");
+    assert!(result.unwrap_err().to_string().contains("cut.gz"));
+
+    // A file that is not there: what came before is delivered, also with `Skip`.
+    let missing = [sources[0].clone(), Source::Path(directory.path().join("none"))];
+    let (items, result) = read_all(&missing, &csv);
+    assert_eq!(items, ["a"]);
+    let message = result.unwrap_err().to_string();
+    assert!(message.starts_with("cannot open ") && message.contains("none: "), "{message}");
+}

@@ -1,0 +1,207 @@
+//! The formats of text, with the odd data that real files hold.
+
+use crate::support::{bad, collect, keys, options, weighted};
+use proptest::prelude::*;
+use ucl_streams::{Format, MAX_KEY_BYTES, MAX_RECORD_BYTES, OnError};
+
+#[test]
+fn lines() {
+    assert_eq!(keys("lines", b""), [""; 0]);
+    assert_eq!(keys("lines", b"\n\r\n\n"), [""; 0], "empty lines are no items");
+    assert_eq!(keys("lines", b"a\nb b\n"), ["a", "b b"]);
+    assert_eq!(keys("lines", b"a\r\nb\r\nno newline at the end"), ["a", "b", "no newline at the end"]);
+    assert_eq!(keys("lines", b"a\rb\r\r\n \n"), ["a\rb\r", " "], "only the \\r of the line end goes");
+    assert_eq!(keys("lines", b"last\r"), ["last"]);
+    let (items, result) = collect(&b"\xff\xfe\n\0\0\n"[..], &options("lines", None, OnError::Stop));
+    assert_eq!(items, [(vec![0xff, 0xfe], 1), (vec![0, 0], 1)], "keys are bytes, not text");
+    assert_eq!(result.unwrap().skipped, 0);
+}
+
+#[test]
+fn long_lines() {
+    let longest = "k".repeat(MAX_KEY_BYTES);
+    assert_eq!(keys("lines", format!("a\n{longest}\nb").as_bytes()), ["a", &longest, "b"]);
+    let input = format!("a\n{longest}x\nb\n");
+    bad("lines", None, input.as_bytes(), 1, "input, line 2: the key has 65536 bytes, the limit is 65535", &["a", "b"]);
+    // A line too long to be held is given up, and the next one is found again; also when it is the last.
+    let endless = "z".repeat(MAX_RECORD_BYTES + 300_000);
+    for (input, all) in [(format!("a\n{endless}\nb\n"), &["a", "b"][..]), (format!("a\n{endless}"), &["a"])] {
+        for format in ["lines", "field:1", "fimi"] {
+            let all: Vec<&str> = all.to_vec();
+            bad(format, None, input.as_bytes(), 1, "input, line 2: the record is longer than 16777216 bytes", &all);
+        }
+    }
+}
+
+#[test]
+fn fields() {
+    assert_eq!(keys("field:2", b"a b c\n  a\t \tb\r\na b"), ["b", "b", "b"]);
+    assert_eq!(keys("field:1", b"\n \t \n  one"), ["one"], "blank lines are no records");
+    bad(
+        "field:3",
+        None,
+        b"1 2 3\n1 2\n4 5 6\n",
+        1,
+        "input, line 2: column 3 is wanted, but there are only 2",
+        &["3", "6"],
+    );
+    assert_eq!(weighted("field:1", "3", b"a x 5\nb x 1\n"), [("a".to_owned(), 5), ("b".to_owned(), 1)]);
+    assert_eq!(weighted("field:2", "2", b"x 18446744073709551615\n"), [("18446744073709551615".to_owned(), u64::MAX)]);
+    for text in ["0", "-1", "1.5", "x", "1e3", "18446744073709551616", "+1"] {
+        let input = format!("a 1\nb {text}\nc 2\n");
+        let message = format!("input, line 2: weight `{text}` is not a whole number from 1 to 18446744073709551615");
+        bad("field:1", Some("2"), input.as_bytes(), 1, &message, &["a", "c"]);
+    }
+}
+
+#[test]
+fn csv() {
+    let table = b"id,name,n\r\n1,\"Doe, Jane\",2\r\n2,\"say \"\"hi\"\"\",3\n\n3,\"two\nlines\",4\n4,,5";
+    assert_eq!(keys("csv:name", table), ["Doe, Jane", "say \"hi\"", "two\nlines", ""]);
+    assert_eq!(
+        keys("csv:2", table),
+        ["name", "Doe, Jane", "say \"hi\"", "two\nlines", ""],
+        "by number, every row is data"
+    );
+    let by_name = [("1", 2), ("2", 3), ("3", 4), ("4", 5)].map(|(key, weight)| (key.to_owned(), weight));
+    assert_eq!(weighted("csv:id", "n", table), by_name);
+    assert_eq!(weighted("csv:1", "n", table), by_name, "one name is enough for a header row");
+    assert_eq!(keys("csv:a", b"\xef\xbb\xbfa,b\n1,2\n"), ["1"], "a byte order mark is no part of the name");
+    assert_eq!(keys("csv:a", b""), [""; 0]);
+    assert_eq!(keys("csv:a", b"a,b\n"), [""; 0]);
+    assert_eq!(keys("tsv:b", b"a\tb\n1\t\"x\ty\"\n2\tz, z\n"), ["x\ty", "z, z"]);
+    let (items, _) = collect(&b"a\n\xff\0\n"[..], &options("csv:a", None, OnError::Stop));
+    assert_eq!(items, [(vec![0xff, 0], 1)]);
+}
+
+#[test]
+fn bad_csv() {
+    // Line numbers count lines, not rows, and name the line on which a row starts.
+    let table = b"a,b\n\"1\n1\",2\n\n3\n4,5\n";
+    bad("csv:b", None, table, 1, "input, line 5: column 2 is wanted, but there are only 1", &["2", "5"]);
+    bad(
+        "csv:a",
+        Some("b"),
+        b"a,b\nx,7\ny,seven\nz,8\n",
+        1,
+        "input, line 3: weight `seven` is not a whole number from 1 to 18446744073709551615",
+        &["x", "z"],
+    );
+    bad("csv:1", None, b"x,y\n\"open,y\nz,y\n", 1, "input, line 2: a quote is opened and never closed", &["x"]);
+    let long = format!("a\n\"{}\"\nb\n", "z\n".repeat(MAX_RECORD_BYTES));
+    bad("csv:1", None, long.as_bytes(), 1, "input, line 2: the record is longer than 16777216 bytes", &["a", "b"]);
+    // A column that is not there is no matter of one record.
+    for on_error in [OnError::Stop, OnError::Skip] {
+        let (_, result) = collect(&b"a,b\n1,2\n"[..], &options("csv:c", None, on_error));
+        assert_eq!(result.unwrap_err().to_string(), "input has no column `c`; its columns are: a, b");
+    }
+}
+
+#[test]
+fn json() {
+    let input = br#"{"u":{"id":"a\"\u00e9\n"},"n":[1,22]}
+ {"x":[{"u":1}], "u" : {"id" : -1.50e3 },"n":[3,4]}
+
+{"u":{"id":1},"u":{"id":"last"},"n":[1,5]}"#;
+    assert_eq!(keys("jsonl:/u/id", input), ["a\"é\n", "-1.50e3", "last"]);
+    assert_eq!(keys("jsonl:/n/1", input), ["22", "4", "5"]);
+    assert_eq!(weighted("jsonl:/n/0", "/n/1", input), [("1".into(), 22), ("3".into(), 4), ("1".into(), 5)]);
+    assert_eq!(
+        keys("jsonl:", b"\"s\"\r\n12345678901234567890123\n"),
+        ["s", "12345678901234567890123"],
+        "numbers keep their text"
+    );
+    assert_eq!(keys("jsonl:/a~1b/~0", br#"{"a/b":{"~":7}}"#), ["7"]);
+}
+
+#[test]
+fn bad_json() {
+    let case = |line: &str, message: &str| {
+        let input = format!("{{\"k\":\"a\"}}\n{line}\n{{\"k\":\"b\"}}\n");
+        bad("jsonl:/k", None, input.as_bytes(), 1, &format!("input, line 2: {message}"), &["a", "b"]);
+    };
+    case("{}", "nothing at JSON pointer `/k`");
+    case("[1]", "nothing at JSON pointer `/k`");
+    case("17", "nothing at JSON pointer `/k`");
+    for (value, what) in
+        [("{}", "an object"), ("[1]", "an array"), ("null", "null"), ("true", "a boolean"), ("false", "a boolean")]
+    {
+        case(&format!("{{\"k\":{value}}}"), &format!("JSON pointer `/k` leads to {what}, not to a string or a number"));
+    }
+    case("{\"k\":\"x\"", "not JSON: EOF while parsing an object at line 1 column 8");
+    case("{\"k\":\"x\"} 1", "not JSON: trailing characters at line 1 column 11");
+    let (items, result) =
+        collect(&b"{\"k\":\"\xff\"}\n{\"k\":\"\\ud800\"}\n{\"k\":1}"[..], &options("jsonl:/k", None, OnError::Skip));
+    assert_eq!((items.len(), result.unwrap().skipped), (1, 2), "strings that are not Unicode");
+}
+
+#[test]
+fn fimi() {
+    let (items, _) = collect(&b"39 48\n 7\t007\r\n\nbeer 4294967295"[..], &options("fimi", None, OnError::Stop));
+    let keys: Vec<_> = items.into_iter().map(|(key, _)| key).collect();
+    assert_eq!(keys, [&[39, 0, 0, 0][..], &[48, 0, 0, 0], &[7, 0, 0, 0], b"007", b"beer\0", &[255; 4]]);
+    let input = format!("1\n{}\n2", "x".repeat(65_536));
+    bad(
+        "fimi",
+        None,
+        input.as_bytes(),
+        1,
+        "input, line 2: the key has 65536 bytes, the limit is 65535",
+        &["\u{1}\0\0\0", "\u{2}\0\0\0"],
+    );
+}
+
+proptest! {
+    #[test]
+    fn fimi_reads_what_a_user_may_ask_for(tokens in prop::collection::vec("0|[0-9]{1,12}|429496729[0-9]|[a-c0]{1,5}|-1", 0..50)) {
+        let (items, result) = collect(tokens.join(" ").as_bytes(), &options("fimi", None, OnError::Stop));
+        result.unwrap();
+        let expected: Vec<_> = tokens.iter().map(|token| (Format::Fimi.parse_key(token).unwrap(), 1)).collect();
+        prop_assert_eq!(items, expected);
+    }
+}
+
+#[test]
+fn records() {
+    assert_eq!(keys("records:2", b"aabbcc"), ["aa", "bb", "cc"]);
+    assert_eq!(keys("records:3", b""), [""; 0]);
+    bad(
+        "records:4",
+        None,
+        b"aaaabbbbcc",
+        2,
+        "input: the input ends 2 bytes into the 4-byte record at byte offset 8",
+        &["aaaa", "bbbb"],
+    );
+    let many = vec![7; 13 * 100_000];
+    assert_eq!(keys("records:13", &many).len(), 100_000);
+}
+
+#[test]
+fn batches_of_one_key_size_are_flat() {
+    for (format, width) in [("records:13", 13), ("fimi", 4)] {
+        let input = if format == "fimi" { "17 ".repeat(10_000).into_bytes() } else { vec![7; 13 * 10_000] };
+        let mut seen = 0;
+        ucl_streams::read_from(&input[..], "input", &options(format, None, OnError::Stop), &mut |batch| {
+            let (bytes, keys) = batch.fixed().expect("one size");
+            assert_eq!((bytes, keys.len()), (width, width * batch.len()));
+            assert!(batch.weights().is_none());
+            seen += batch.len();
+            std::ops::ControlFlow::Continue(())
+        })
+        .unwrap();
+        assert_eq!(seen, 10_000);
+    }
+}
+
+#[test]
+fn a_weight_of_another_format_is_refused() {
+    let mut options = options("lines", None, OnError::Stop);
+    options.weight = Some(ucl_streams::Weight::PacketBytes);
+    let (items, result) = collect(&b"a\n"[..], &options);
+    assert!(items.is_empty());
+    assert_eq!(
+        result.unwrap_err().to_string(),
+        "weight `bytes` does not fit format `lines`: this format has no weights"
+    );
+}
