@@ -5,13 +5,15 @@
 //! Flat arrays keep the products `A x` and `Aᵀ y` streaming. An index may repeat within a column (FlowRadar hashing
 //! a key twice to one counter): its coefficients then add.
 
+use crate::error::Error;
+
 /// One column of `A`. Column numbers are handed out in order and never move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnId(pub u32);
 
 /// What stands at a column's counters.
 #[derive(Clone, Debug, PartialEq)]
-enum Coefficients {
+pub(crate) enum Coefficients {
     Ones,
     Signs(Vec<i8>),
     Reals(Vec<f32>),
@@ -121,6 +123,62 @@ impl Columns {
             Coefficients::Ones => 1.0,
             Coefficients::Signs(s) => f32::from(s[at]),
             Coefficients::Reals(r) => r[at],
+        }
+    }
+
+    pub(crate) fn coefficients(&self) -> &Coefficients {
+        &self.coefficients
+    }
+
+    /// A compact copy of some columns, in the order given, over the same counters: the system of the keys that may
+    /// have been seen in one epoch, say. Column `k` of the copy is `ids[k]` of this one. Solvers that take candidates
+    /// need no such copy.
+    pub fn subset(&self, ids: &[ColumnId]) -> Result<Self, Error> {
+        if let Some(at) = ids.iter().position(|id| id.0 as usize >= self.len()) {
+            return Err(Error::UnknownColumn { at, id: ids[at].0, len: self.len() });
+        }
+        let mut copy = Self::with(self.counters, self.degree, Coefficients::Ones);
+        copy.indices.reserve_exact(ids.len() * self.degree);
+        for &id in ids {
+            copy.indices.extend_from_slice(self.indices(id));
+        }
+        let entries = |id: &ColumnId| {
+            let at = id.0 as usize * self.degree;
+            at..at + self.degree
+        };
+        copy.coefficients = match &self.coefficients {
+            Coefficients::Ones => Coefficients::Ones,
+            Coefficients::Signs(s) => Coefficients::Signs(ids.iter().flat_map(entries).map(|e| s[e]).collect()),
+            Coefficients::Reals(r) => Coefficients::Reals(ids.iter().flat_map(entries).map(|e| r[e]).collect()),
+        };
+        Ok(copy)
+    }
+
+    /// Every column without entry `entry`, over the counters without `gone`.
+    pub(crate) fn without_entry(&self, entry: usize, gone: &std::ops::Range<usize>) -> Self {
+        let kept = |at: &usize| at % self.degree != entry;
+        let entries = || (0..self.indices.len()).filter(kept);
+        let renumber =
+            |at: usize| self.indices[at] - if self.indices[at] as usize >= gone.end { gone.len() as u32 } else { 0 };
+        let coefficients = match &self.coefficients {
+            Coefficients::Ones => Coefficients::Ones,
+            Coefficients::Signs(s) => Coefficients::Signs(entries().map(|at| s[at]).collect()),
+            Coefficients::Reals(r) => Coefficients::Reals(entries().map(|at| r[at]).collect()),
+        };
+        Self {
+            counters: self.counters - gone.len(),
+            degree: self.degree - 1,
+            indices: entries().map(renumber).collect(),
+            coefficients,
+        }
+    }
+
+    /// Fails at the first coefficient that is NaN or infinite.
+    pub(crate) fn check_finite(&self) -> Result<(), Error> {
+        let Coefficients::Reals(reals) = &self.coefficients else { return Ok(()) };
+        match reals.iter().position(|r| !r.is_finite()) {
+            None => Ok(()),
+            Some(at) => Err(Error::NotFinite { what: "coefficients", at, value: f64::from(reals[at]) }),
         }
     }
 

@@ -1,0 +1,135 @@
+//! The control plane in threads of its own: inserting never waits for decoding or training.
+//!
+//! The link is the wire format over an unbounded channel, exactly as between machines. The *drain* thread takes messages off
+//! the channel and never trains, so that the queue of reports stays short; when delta decoding lags behind, adjacent
+//! epochs are added together (they are linear) and nothing is dropped. The *trainer* thread works on a copy of the window
+//! and hands the trained network back.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver as Channel, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use ucl_control_plane::{ControlPlane, Settings, SettingsError};
+use ucl_data_plane::Config;
+use ucl_wire::{Encoder, Message, Receiver};
+
+use crate::sketch::Out;
+
+/// More waiting messages than this, and delta adds epochs together.
+const LAG: u64 = 64;
+
+pub(crate) struct Background {
+    // Dropped first: the channel closes and the drain thread ends.
+    encoder: Option<Box<Encoder<Out>>>,
+    shared: Arc<Shared>,
+    drain: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    control: Mutex<ControlPlane>,
+    /// Messages sent and messages taken in.
+    sent: AtomicU64,
+    taken: Mutex<u64>,
+    progress: Condvar,
+    stop: Arc<AtomicBool>,
+}
+
+impl Background {
+    pub fn start(config: Config, settings: Settings) -> Result<Self, SettingsError> {
+        // The drain thread decides when to train, and never does it itself.
+        let train_every = settings.train_every;
+        let control = ControlPlane::new(config, Settings { train_every: None, ..settings })?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let shared = Arc::new(Shared {
+            control: Mutex::new(control),
+            sent: AtomicU64::new(0),
+            taken: Mutex::new(0),
+            progress: Condvar::new(),
+            stop,
+        });
+        let (sender, channel): (Sender<Vec<u8>>, _) = channel();
+        let counting = Arc::clone(&shared);
+        let out: Out = Box::new(move |message: &[u8]| {
+            counting.sent.fetch_add(1, Ordering::Release);
+            // The drain thread outlives the encoder unless it panicked, and then `with_control` says so.
+            let _ = sender.send(message.to_vec());
+        });
+        let draining = Arc::clone(&shared);
+        let drain = std::thread::Builder::new()
+            .name("ucl-drain".into())
+            .spawn(move || drain(&channel, &draining, train_every))
+            .expect("the system can start a thread");
+        let encoder = Encoder::new(0, config, out).expect("a valid shape");
+        Ok(Self { encoder: Some(Box::new(encoder)), shared, drain: Some(drain) })
+    }
+
+    pub fn encoder(&mut self) -> &mut Encoder<Out> {
+        self.encoder.as_mut().expect("there until dropped")
+    }
+
+    /// Runs `f` once all that was sent has been taken in.
+    pub fn with_control<T>(&mut self, f: impl FnOnce(&mut ControlPlane) -> T) -> T {
+        self.encoder().flush();
+        let sent = self.shared.sent.load(Ordering::Acquire);
+        let mut taken = lock(&self.shared.taken);
+        while *taken < sent {
+            taken = self.shared.progress.wait(taken).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(taken);
+        f(&mut lock(&self.shared.control))
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.encoder = None;
+        if let Some(drain) = self.drain.take() {
+            let _ = drain.join();
+        }
+    }
+}
+
+/// A panic elsewhere must not become a second one here; the control plane's own checks tell whether it is sound.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn drain(channel: &Channel<Vec<u8>>, shared: &Arc<Shared>, train_every: Option<u64>) {
+    let mut receiver = Receiver::new(0);
+    let mut trained_at = 0;
+    let mut trainer: Option<JoinHandle<()>> = None;
+    for message in channel {
+        {
+            let mut control = lock(&shared.control);
+            let waiting = shared.sent.load(Ordering::Acquire) - *lock(&shared.taken);
+            control.set_lagging(waiting > LAG);
+            match receiver.receive(&message) {
+                Ok(Message::SegmentOpen(_)) => {}
+                Ok(Message::Reports(reports)) => {
+                    let segment = *control.segment().config();
+                    reports.replay(&segment, &mut *control);
+                }
+                Err(error) => control.fail(error.to_string()),
+            }
+            let due = train_every.is_some_and(|every| control.cuts() >= trained_at + every);
+            let idle = trainer.as_ref().is_none_or(JoinHandle::is_finished);
+            if due && idle {
+                trained_at = control.cuts();
+                trainer = control.training_job(Arc::clone(&shared.stop)).map(|job| {
+                    let shared = Arc::clone(shared);
+                    std::thread::spawn(move || {
+                        let trained = job.run();
+                        lock(&shared.control).install(trained);
+                    })
+                });
+            }
+        }
+        *lock(&shared.taken) += 1;
+        shared.progress.notify_all();
+    }
+    if let Some(trainer) = trainer {
+        let _ = trainer.join();
+    }
+}

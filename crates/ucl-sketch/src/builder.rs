@@ -1,0 +1,206 @@
+//! Two doors: by target (`memory`, `expected_keys`) or by shape.
+
+use ucl_control_plane::{DecoderKind, Settings, SettingsError};
+use ucl_data_plane::{Config, ConfigError, CounterBits, KeyFormat, ReportRule, Shape};
+
+use crate::bytes::{Bytes, ParseBytesError};
+use crate::plan::{Plan, Request, TooSmall, plan};
+use crate::sketch::UclSketch;
+
+/// Where the control plane runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Execution {
+    /// In the caller's thread, at every cut: deterministic.
+    #[default]
+    Synchronous,
+    /// In threads of its own: inserting never waits for decoding or training.
+    Background,
+}
+
+/// Settings of a [`UclSketch`], each with a default.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    memory: Result<Bytes, ParseBytesError>,
+    shape: Option<Shape>,
+    keys: Result<KeyFormat, ConfigError>,
+    expected_keys: Option<u64>,
+    counter_bits: Option<CounterBits>,
+    signed: bool,
+    rule: Option<ReportRule>,
+    interval: Option<Option<u64>>,
+    settings: Settings,
+    seed: u64,
+    execution: Execution,
+    measure_uplink: bool,
+}
+
+/// A sketch that cannot be built.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum BuildError {
+    /// Write the size as in `64KB`.
+    #[error(transparent)]
+    Size(#[from] ParseBytesError),
+    /// Give more memory.
+    #[error(transparent)]
+    TooSmall(#[from] TooSmall),
+    /// Mend the shape or the key size.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Mend the decoder's settings.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// Cut every so many items, at least one.
+    #[error("an interval of 0 items never ends an epoch: give at least 1, or none for a single snapshot")]
+    Interval,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            memory: Ok(Bytes(65_536)),
+            shape: None,
+            keys: Ok(KeyFormat::Digest),
+            expected_keys: None,
+            counter_bits: None,
+            signed: false,
+            rule: None,
+            interval: None,
+            settings: Settings { decoder: DecoderKind::Delta, ..Settings::default() },
+            seed: 0,
+            execution: Execution::default(),
+            measure_uplink: false,
+        }
+    }
+}
+
+impl Builder {
+    /// The budget of the data plane (64KB unless told), as text: `"64KB"`. The planner chooses the shape.
+    pub fn memory(mut self, size: &str) -> Self {
+        self.memory = size.parse();
+        self
+    }
+
+    /// The budget in bytes.
+    pub fn memory_bytes(mut self, bytes: usize) -> Self {
+        self.memory = Ok(Bytes(bytes));
+        self
+    }
+
+    /// A shape by hand, instead of a budget.
+    pub fn shape(mut self, shape: Shape) -> Self {
+        self.shape = Some(shape);
+        self
+    }
+
+    /// Every key has this many bytes: 4, 8, 13 and 16 sit in the slots as they are. Without it, keys may have any length
+    /// up to 65,535 bytes.
+    pub fn key_bytes(mut self, bytes: usize) -> Self {
+        self.keys = KeyFormat::for_key_bytes(bytes);
+        self
+    }
+
+    /// Distinct keys to expect: what the planner sizes the Bloom filter by. A quarter of the budget's bytes unless told.
+    pub fn expected_keys(mut self, keys: u64) -> Self {
+        self.expected_keys = Some(keys);
+        self
+    }
+
+    /// Bits per counter, instead of the planner's choice.
+    pub fn counter_bits(mut self, bits: CounterBits) -> Self {
+        self.counter_bits = Some(bits);
+        self
+    }
+
+    /// Signed columns: a Count Sketch instead of a Count-Min.
+    pub fn signed(mut self, signed: bool) -> Self {
+        self.signed = signed;
+        self
+    }
+
+    /// Which keys are sent, instead of what goes with the decoder.
+    pub fn report_rule(mut self, rule: ReportRule) -> Self {
+        self.rule = Some(rule);
+        self
+    }
+
+    /// Items between two cuts; `None` for no cuts, that is one snapshot whenever a view is asked for.
+    pub fn interval(mut self, items: impl Into<Option<u64>>) -> Self {
+        self.interval = Some(items.into());
+        self
+    }
+
+    /// Snapshots that the learned decoder trains on (128).
+    pub fn window(mut self, snapshots: usize) -> Self {
+        self.settings.window = snapshots;
+        self
+    }
+
+    /// The decoder that answers (delta).
+    pub fn decoder(mut self, decoder: DecoderKind) -> Self {
+        self.settings.decoder = decoder;
+        self
+    }
+
+    /// Everything about decoding at once.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Fixes every hash, weight and random choice (0). Where keys may be hostile, draw it at random.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Where the control plane runs (synchronously).
+    pub fn execution(mut self, execution: Execution) -> Self {
+        self.execution = execution;
+        self
+    }
+
+    /// Encodes all reports to count the bytes they would take on a wire; always on in the background.
+    pub fn measure_uplink(mut self, measure: bool) -> Self {
+        self.measure_uplink = measure;
+        self
+    }
+
+    /// What [`Builder::build`] would build: configuration and interval.
+    pub fn plan(&self) -> Result<(Config, Option<u64>), BuildError> {
+        let keys = self.keys.clone()?;
+        let planned = match self.shape {
+            Some(shape) => Plan { shape, rule: ReportRule::Paper, interval: self.default_interval() },
+            None => {
+                let request = Request {
+                    memory: self.memory.clone()?.0,
+                    keys,
+                    expected_keys: self.expected_keys,
+                    counter_bits: self.counter_bits,
+                    signed: self.signed,
+                };
+                plan(self.settings.decoder, request)?
+            }
+        };
+        let interval = self.interval.unwrap_or(planned.interval);
+        if interval == Some(0) {
+            return Err(BuildError::Interval);
+        }
+        planned.shape.validate()?;
+        Ok((Config { keys, shape: planned.shape, rule: self.rule.unwrap_or(planned.rule), seed: self.seed }, interval))
+    }
+
+    fn default_interval(&self) -> Option<u64> {
+        match self.settings.decoder {
+            DecoderKind::Learned => Some(crate::plan::PAPER_INTERVAL),
+            DecoderKind::Delta => Some(crate::plan::DELTA_INTERVAL),
+            _ => None,
+        }
+    }
+
+    /// Builds the sketch.
+    pub fn build(self) -> Result<UclSketch, BuildError> {
+        let (config, interval) = self.plan()?;
+        let settings = Settings { seed: self.seed, ..self.settings };
+        UclSketch::new(config, settings, interval, self.execution, self.measure_uplink)
+    }
+}

@@ -1,0 +1,160 @@
+//! The planner: from a memory budget to shapes.
+//!
+//! It knows the budget, the size of the keys, how many keys to expect and which decoder will answer; it never sees the
+//! stream. Two families of shapes:
+//!
+//! - **wide** ([`wide`]), the paper's: counters of 32 bits, few of them, and a large heavy part; for the learned decoder and the
+//!   classic ones. Near the paper's own table for Retail.
+//! - **narrow** ([`narrow`]): counters of 8 bits with carries, as many as fit, a small heavy part that holds on to its
+//!   keys, and a Bloom filter that loses few keys; for EM and delta, which turn equations into accuracy.
+
+use ucl_control_plane::DecoderKind;
+use ucl_data_plane::bloom::expected_coverage;
+use ucl_data_plane::{BloomKind, CounterBits, KeyFormat, ReportRule, Shape};
+
+use crate::Bytes;
+
+/// What the planner is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The budget, in bytes.
+    pub memory: usize,
+    /// How keys sit in slots.
+    pub keys: KeyFormat,
+    /// Distinct keys to expect; by default a quarter of the budget's bytes.
+    pub expected_keys: Option<u64>,
+    /// Bits per counter; the family's own if not given.
+    pub counter_bits: Option<CounterBits>,
+    /// Signed columns (Count Sketch).
+    pub signed: bool,
+}
+
+/// What the planner answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The shape.
+    pub shape: Shape,
+    /// The report rule that goes with it.
+    pub rule: ReportRule,
+    /// Items between two cuts; `None` for a single snapshot when asked.
+    pub interval: Option<u64>,
+}
+
+/// The budget does not hold even the smallest shape.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a budget of {} is too small for {keys}: at least {} are needed", Bytes(*.memory), Bytes(*.least))]
+pub struct TooSmall {
+    /// Asked for.
+    pub memory: usize,
+    /// For such keys.
+    pub keys: KeyFormat,
+    /// The smallest that works.
+    pub least: usize,
+}
+
+/// The smallest useful part sizes: a handful of slots, counters and Bloom bits.
+const LEAST_SLOTS: usize = 8;
+const LEAST_WIDTH: usize = 16;
+const LEAST_BLOOM: usize = 64;
+
+/// Plans for a decoder.
+///
+/// ```
+/// use ucl_sketch::plan::{Request, plan};
+/// use ucl_sketch::{DecoderKind, KeyFormat};
+/// let request =
+///     Request { memory: 65_536, keys: KeyFormat::Fixed(4), expected_keys: None, counter_bits: None, signed: false };
+/// let plan = plan(DecoderKind::Delta, request)?;
+/// assert!(plan.shape.memory(request.keys).total() <= 65_536);
+/// # Ok::<(), ucl_sketch::plan::TooSmall>(())
+/// ```
+pub fn plan(decoder: DecoderKind, request: Request) -> Result<Plan, TooSmall> {
+    match decoder {
+        DecoderKind::Em => narrow(request).map(|shape| Plan { shape, rule: ReportRule::New, interval: None }),
+        DecoderKind::Delta => {
+            narrow(request).map(|shape| Plan { shape, rule: ReportRule::New, interval: Some(DELTA_INTERVAL) })
+        }
+        DecoderKind::Learned => {
+            wide(request).map(|shape| Plan { shape, rule: ReportRule::Paper, interval: Some(PAPER_INTERVAL) })
+        }
+        _ => wide(request).map(|shape| Plan { shape, rule: ReportRule::Paper, interval: None }),
+    }
+}
+
+/// The paper's sampling interval.
+pub const PAPER_INTERVAL: u64 = 1_000;
+/// Delta's: a compromise between accuracy and uplink.
+pub const DELTA_INTERVAL: u64 = 16_000;
+
+/// The paper's shapes.
+pub fn wide(request: Request) -> Result<Shape, TooSmall> {
+    let rows = match request.memory {
+        0..=73_728 => 4,
+        73_729..=122_880 => 6,
+        _ => 8,
+    };
+    let bits = request.counter_bits.unwrap_or(CounterBits::B32);
+    // The paper: 512 wide up to 32KB, 1024 above; the same share of the budget in between and with other widths.
+    let share = if request.memory < 40_000 { 0.25 } else { 0.25 * f64::from(rows) / 4.0 };
+    let bloom = 0.155;
+    fit(request, rows, bits, 1, bloom, share)
+}
+
+/// Narrow counters, many of them.
+pub fn narrow(request: Request) -> Result<Shape, TooSmall> {
+    let expected = request.expected_keys.unwrap_or(request.memory as u64 / 4).max(1) as f64;
+    let bits = request.counter_bits.unwrap_or(CounterBits::B8);
+    // About 13 Bloom bits per key lose one in some hundreds; no more than 65%, for counters must be left.
+    let bloom = (12.8 * expected / 8.0 / request.memory.max(1) as f64).clamp(0.1, 0.65);
+    let heavy = 0.03 + 0.02 * ((bloom - 0.4) / 0.25).clamp(0.0, 1.0);
+    fit(request, 4, bits, 8, bloom, 1.0 - bloom - heavy)
+}
+
+/// Gives the Bloom filter and the counters their shares of the budget, and the heavy part the rest.
+fn fit(
+    request: Request,
+    rows: u16,
+    counter_bits: CounterBits,
+    vote_ratio: u32,
+    bloom_share: f64,
+    counter_share: f64,
+) -> Result<Shape, TooSmall> {
+    let expected = request.expected_keys.unwrap_or(request.memory as u64 / 4).max(1) as f64;
+    let slot_bytes = request.keys.slot_bytes() + 8;
+    let shape = |slots: usize, width: usize, bloom_bytes: usize| Shape {
+        slots: slots as u32,
+        vote_ratio,
+        rows,
+        width: width as u32,
+        counter_bits,
+        signed: request.signed,
+        bloom: BloomKind::Classic,
+        bloom_bits: (bloom_bytes / 4 * 32) as u32,
+        bloom_hashes: best_hashes((bloom_bytes / 4 * 32) as u32, expected),
+    };
+    let least = shape(LEAST_SLOTS, LEAST_WIDTH, LEAST_BLOOM).memory(request.keys).total();
+    let too_small = TooSmall { memory: request.memory, keys: request.keys, least };
+    if request.memory < least {
+        return Err(too_small);
+    }
+    let budget = request.memory - shape(0, 0, 0).memory(request.keys).total();
+    let bloom_bytes = ((budget as f64 * bloom_share) as usize).max(LEAST_BLOOM);
+    let counters = budget as f64 * counter_share * 8.0 / f64::from(counter_bits.bits());
+    let width = ((counters / f64::from(rows)) as usize).max(LEAST_WIDTH);
+    let left = budget.saturating_sub(bloom_bytes + counter_bits.bytes(width * usize::from(rows)));
+    let slots = (left / slot_bytes).max(LEAST_SLOTS);
+    let planned = shape(slots, width, bloom_bytes);
+    let used = planned.memory(request.keys).total();
+    // Near the least budget the minima may not fit side by side; then the counters give way.
+    if used <= request.memory {
+        return Ok(planned);
+    }
+    let over = (used - request.memory) * 8 / (counter_bits.bits() as usize * usize::from(rows)) + 1;
+    Ok(shape(slots, width.saturating_sub(over).max(LEAST_WIDTH), bloom_bytes))
+}
+
+/// The number of hashes that loses the fewest of `keys` keys.
+fn best_hashes(bits: u32, keys: f64) -> u8 {
+    let coverage = |hashes: &u8| expected_coverage(bits, *hashes, keys);
+    (1..=12).max_by(|a, b| coverage(a).total_cmp(&coverage(b))).unwrap_or(6)
+}

@@ -1,0 +1,106 @@
+//! The data plane for any key size: generic inside, an enum here, so that no call per item is dynamic.
+
+use ucl_data_plane::{Config, ConfigError, DataPlane, KeyFormat, Memory, ReportSink};
+
+/// A data plane of one of the five kinds of keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AnyPlane {
+    K4(DataPlane<4>),
+    K8(DataPlane<8>),
+    K13(DataPlane<13>),
+    K16(DataPlane<16>),
+    Digest(DataPlane<16>),
+}
+
+/// Runs the same expression for whichever plane it is.
+macro_rules! each {
+    ($self:expr, $plane:ident => $body:expr) => {
+        match $self {
+            AnyPlane::K4($plane) => $body,
+            AnyPlane::K8($plane) => $body,
+            AnyPlane::K13($plane) => $body,
+            AnyPlane::K16($plane) | AnyPlane::Digest($plane) => $body,
+        }
+    };
+}
+
+impl AnyPlane {
+    pub fn new(config: Config) -> Result<Self, ConfigError> {
+        Ok(match config.keys {
+            KeyFormat::Fixed(4) => Self::K4(DataPlane::new(config)?),
+            KeyFormat::Fixed(8) => Self::K8(DataPlane::new(config)?),
+            KeyFormat::Fixed(13) => Self::K13(DataPlane::new(config)?),
+            KeyFormat::Fixed(16) => Self::K16(DataPlane::new(config)?),
+            KeyFormat::Fixed(other) => return Err(ConfigError::KeySize { want: 16, got: other.into() }),
+            KeyFormat::Digest => Self::Digest(DataPlane::new(config)?),
+        })
+    }
+
+    pub fn config(&self) -> &Config {
+        each!(self, plane => plane.config())
+    }
+
+    pub fn memory(&self) -> Memory {
+        each!(self, plane => plane.memory())
+    }
+
+    pub fn items(&self) -> u64 {
+        each!(self, plane => plane.items())
+    }
+
+    pub fn cut(&mut self, sink: &mut impl ReportSink) {
+        each!(self, plane => plane.cut(sink));
+    }
+
+    pub fn peek(&self, sink: &mut impl ReportSink) {
+        each!(self, plane => plane.peek(sink));
+    }
+
+    #[inline]
+    pub fn insert(&mut self, key: &[u8], weight: u64, sink: &mut impl ReportSink) -> Result<(), ConfigError> {
+        match self {
+            Self::K4(plane) => plane.insert(sized(key)?, weight, sink),
+            Self::K8(plane) => plane.insert(sized(key)?, weight, sink),
+            Self::K13(plane) => plane.insert(sized(key)?, weight, sink),
+            Self::K16(plane) => plane.insert(sized(key)?, weight, sink),
+            Self::Digest(plane) => plane.insert_bytes(key, weight, sink),
+        }
+    }
+
+    /// Inserts keys of the fixed size, laid end to end; a remainder is an error.
+    pub fn insert_flat(
+        &mut self,
+        keys: &[u8],
+        weights: Option<&[u64]>,
+        sink: &mut impl ReportSink,
+    ) -> Result<(), ConfigError> {
+        fn run<const N: usize>(
+            plane: &mut DataPlane<N>,
+            keys: &[u8],
+            weights: Option<&[u64]>,
+            sink: &mut impl ReportSink,
+        ) -> Result<(), ConfigError> {
+            let (keys, rest) = keys.as_chunks::<N>();
+            if !rest.is_empty() {
+                return Err(ConfigError::KeySize { want: N, got: rest.len() });
+            }
+            match weights {
+                None => plane.insert_batch(keys, sink),
+                Some(weights) => plane.insert_weighted_batch(keys, weights, sink)?,
+            }
+            Ok(())
+        }
+        match self {
+            Self::K4(plane) => run(plane, keys, weights, sink),
+            Self::K8(plane) => run(plane, keys, weights, sink),
+            Self::K13(plane) => run(plane, keys, weights, sink),
+            Self::K16(plane) => run(plane, keys, weights, sink),
+            Self::Digest(_) => unreachable!("flat batches are for fixed sizes"),
+        }
+    }
+}
+
+#[inline]
+fn sized<const N: usize>(key: &[u8]) -> Result<&[u8; N], ConfigError> {
+    key.try_into().map_err(|_| ConfigError::KeySize { want: N, got: key.len() })
+}

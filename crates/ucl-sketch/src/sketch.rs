@@ -1,0 +1,233 @@
+//! Both planes in one process.
+
+use ucl_control_plane::{ControlPlane, Fault, QueryView, Settings};
+use ucl_data_plane::{Config, ConfigError, KeyFormat, Memory, Report, ReportSink};
+use ucl_wire::{Encoder, Uplink};
+
+use crate::background::Background;
+use crate::builder::{BuildError, Builder, Execution};
+use crate::plane::AnyPlane;
+
+/// A message goes out.
+pub(crate) type Out = Box<dyn FnMut(&[u8]) + Send>;
+
+/// Near-exact counts per key of an unbounded stream, in a fixed memory budget.
+///
+/// ```
+/// use ucl_sketch::UclSketch;
+///
+/// let mut sketch = UclSketch::builder().memory("64KB").seed(7).build()?;
+/// for i in 0..100_000u64 {
+///     let page = format!("/page/{}", (i * i) % 1000);
+///     sketch.insert(page.as_bytes())?;
+/// }
+/// let view = sketch.view()?;
+/// let home = view.estimate(b"/page/0");
+/// assert!(home.lower <= 4000 && 4000 <= home.upper);
+/// assert_eq!(home.estimate, 4000);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct UclSketch {
+    plane: AnyPlane,
+    control: Control,
+    interval: Option<u64>,
+    until_cut: u64,
+}
+
+enum Control {
+    Inline { control: Box<ControlPlane>, encoder: Option<Box<Encoder<Out>>> },
+    Background(Background),
+}
+
+/// Sends every report to the control plane and, where uplink is measured, to the encoder.
+struct Tee<'a> {
+    control: &'a mut ControlPlane,
+    encoder: Option<&'a mut Encoder<Out>>,
+}
+
+impl ReportSink for Tee<'_> {
+    #[inline]
+    fn report(&mut self, report: Report<'_>) {
+        if let Some(encoder) = &mut self.encoder {
+            encoder.report(report);
+        }
+        self.control.report(report);
+    }
+}
+
+/// Runs the expression with `sink` bound to wherever reports go.
+macro_rules! with_sink {
+    ($control:expr, $sink:ident => $body:expr) => {
+        match $control {
+            Control::Inline { control, encoder: None } => {
+                let $sink = control.as_mut();
+                $body
+            }
+            Control::Inline { control, encoder } => {
+                let $sink = &mut Tee { control: control.as_mut(), encoder: encoder.as_deref_mut() };
+                $body
+            }
+            Control::Background(background) => {
+                let $sink = background.encoder();
+                $body
+            }
+        }
+    };
+}
+
+impl UclSketch {
+    /// Settings by name; see [`Builder`].
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(crate) fn new(
+        config: Config,
+        settings: Settings,
+        interval: Option<u64>,
+        execution: Execution,
+        measure_uplink: bool,
+    ) -> Result<Self, BuildError> {
+        let plane = AnyPlane::new(config)?;
+        let control = match execution {
+            Execution::Synchronous => {
+                let nowhere = || -> Out { Box::new(|_| ()) };
+                let encoder = measure_uplink.then(|| Encoder::new(0, config, nowhere()).expect("a valid shape"));
+                let control = Box::new(ControlPlane::new(config, settings)?);
+                Control::Inline { control, encoder: encoder.map(Box::new) }
+            }
+            Execution::Background => Control::Background(Background::start(config, settings)?),
+        };
+        Ok(Self { plane, control, interval, until_cut: interval.unwrap_or(u64::MAX) })
+    }
+
+    /// Inserts one item.
+    #[inline]
+    pub fn insert(&mut self, key: &[u8]) -> Result<(), ConfigError> {
+        self.insert_weighted(key, 1)
+    }
+
+    /// Inserts one item of some weight (bytes, say), at least 1.
+    #[inline]
+    pub fn insert_weighted(&mut self, key: &[u8], weight: u64) -> Result<(), ConfigError> {
+        let plane = &mut self.plane;
+        with_sink!(&mut self.control, sink => plane.insert(key, weight, sink))?;
+        self.passed(1);
+        Ok(())
+    }
+
+    /// Inserts many items of weight 1, faster than one by one. For keys of the configured size.
+    pub fn insert_batch<const N: usize>(&mut self, keys: &[[u8; N]]) -> Result<(), ConfigError> {
+        if let KeyFormat::Fixed(want) = self.config().keys
+            && usize::from(want) != N
+        {
+            return Err(ConfigError::KeySize { want: want.into(), got: N });
+        }
+        self.insert_flat(N, keys.as_flattened(), None)
+    }
+
+    /// Inserts keys of `key_bytes` bytes laid end to end, with their weights if not all are 1.
+    pub fn insert_flat(
+        &mut self,
+        key_bytes: usize,
+        mut keys: &[u8],
+        mut weights: Option<&[u64]>,
+    ) -> Result<(), ConfigError> {
+        if let KeyFormat::Fixed(want) = self.config().keys
+            && usize::from(want) != key_bytes
+        {
+            return Err(ConfigError::KeySize { want: want.into(), got: key_bytes });
+        }
+        if self.config().keys == KeyFormat::Digest {
+            for (i, key) in keys.chunks(key_bytes.max(1)).enumerate() {
+                self.insert_weighted(key, weights.map_or(1, |w| w[i]))?;
+            }
+            return Ok(());
+        }
+        while !keys.is_empty() {
+            // A batch ends where the epoch ends.
+            let here = (self.until_cut.min(1 << 20) as usize).min(keys.len().div_ceil(key_bytes));
+            let (now, later) = keys.split_at((here * key_bytes).min(keys.len()));
+            let (weights_now, weights_later) = match weights {
+                Some(weights) => (Some(&weights[..here]), Some(&weights[here..])),
+                None => (None, None),
+            };
+            let plane = &mut self.plane;
+            with_sink!(&mut self.control, sink => plane.insert_flat(now, weights_now, sink))?;
+            self.passed(here as u64);
+            (keys, weights) = (later, weights_later);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn passed(&mut self, items: u64) {
+        self.until_cut -= items;
+        if self.until_cut == 0 {
+            self.cut();
+        }
+    }
+
+    /// Ends the epoch now. Happens by itself every `interval` items.
+    pub fn cut(&mut self) {
+        let plane = &mut self.plane;
+        with_sink!(&mut self.control, sink => plane.cut(sink));
+        self.until_cut = self.interval.unwrap_or(u64::MAX);
+    }
+
+    /// The state at this moment. Asking changes nothing.
+    pub fn view(&mut self) -> Result<QueryView, Fault> {
+        let plane = &self.plane;
+        match &mut self.control {
+            Control::Inline { control, .. } => control.view(|sink| plane.peek(sink)),
+            Control::Background(background) => background.with_control(|control| control.view(|sink| plane.peek(sink))),
+        }
+    }
+
+    /// Trains the learned decoder now, instead of waiting for its window to fill.
+    pub fn train(&mut self) -> Result<(), Fault> {
+        self.with_control(|control| control.train())?;
+        Ok(())
+    }
+
+    /// Runs `f` on the control plane, after every report sent so far has reached it.
+    pub fn with_control<T>(&mut self, f: impl FnOnce(&mut ControlPlane) -> T) -> T {
+        match &mut self.control {
+            Control::Inline { control, .. } => f(control),
+            Control::Background(background) => background.with_control(f),
+        }
+    }
+
+    /// The data plane's configuration.
+    pub fn config(&self) -> &Config {
+        self.plane.config()
+    }
+
+    /// Items between two cuts.
+    pub fn interval(&self) -> Option<u64> {
+        self.interval
+    }
+
+    /// The data plane's bytes, by part.
+    pub fn memory(&self) -> Memory {
+        self.plane.memory()
+    }
+
+    /// The control plane's bytes, by part.
+    pub fn control_memory(&mut self) -> Memory {
+        self.with_control(|control| control.memory())
+    }
+
+    /// Items inserted so far.
+    pub fn items(&self) -> u64 {
+        self.plane.items()
+    }
+
+    /// Bytes that the reports so far took on the wire; `None` if they are not encoded.
+    pub fn uplink(&mut self) -> Option<Uplink> {
+        match &mut self.control {
+            Control::Inline { encoder, .. } => encoder.as_ref().map(|encoder| encoder.uplink()),
+            Control::Background(background) => Some(background.encoder().uplink()),
+        }
+    }
+}
