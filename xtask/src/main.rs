@@ -1,2 +1,96 @@
-//! Repository chores.
-fn main() {}
+//! Repository chores: `cargo xtask test` is what CI runs, `cargo xtask bench` what the figures in the docs come from.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test    everything CI checks: formatting, lints, all tests, doc tests, links, generated files
+  bench   all benchmarks, as ratios within one run
+  docs    write the generated files (docs/cli.md, man pages under target/man)
+";
+
+fn main() -> ExitCode {
+    let result = match env::args().nth(1).as_deref() {
+        Some("test") => test(),
+        Some("bench") => bench(),
+        Some("docs") => docs(),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_path_buf()
+}
+
+/// Runs cargo in the workspace and says how long it took.
+fn cargo(arguments: &str) -> Result<()> {
+    eprintln!("\n--- cargo {arguments}");
+    let start = Instant::now();
+    let status = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()))
+        .args(arguments.split_whitespace())
+        .current_dir(root())
+        .status()
+        .with_context(|| format!("cannot run cargo {arguments}"))?;
+    eprintln!("--- {:.0} s", start.elapsed().as_secs_f64());
+    if status.success() { Ok(()) } else { bail!("cargo {arguments} failed") }
+}
+
+fn test() -> Result<()> {
+    let start = Instant::now();
+    links()?;
+    cargo("fmt --all --check")?;
+    cargo("clippy --workspace --all-targets --locked -- -D warnings")?;
+    cargo("run --quiet --locked -p ucl-cli -- generate-docs docs --check")?;
+    cargo("test --workspace --locked --no-fail-fast")?;
+    eprintln!("\nall green in {:.0} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn bench() -> Result<()> {
+    cargo("bench --workspace")
+}
+
+fn docs() -> Result<()> {
+    cargo("run --quiet -p ucl-cli -- generate-docs docs --man target/man")
+}
+
+/// Every relative link in the Markdown files points at something that exists.
+fn links() -> Result<()> {
+    let mut files: Vec<PathBuf> = vec![];
+    for folder in [root(), root().join("docs")] {
+        for entry in std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                files.push(path);
+            }
+        }
+    }
+    let mut broken = vec![];
+    for file in &files {
+        let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let path = target.split('#').next().unwrap_or_default();
+            let local = !path.is_empty() && !path.contains("://");
+            if local && !file.parent().expect("a file lies in a folder").join(path).exists() {
+                broken.push(format!("{}: {target}", file.strip_prefix(root()).unwrap_or(file).display()));
+            }
+        }
+    }
+    if broken.is_empty() { Ok(()) } else { bail!("broken links:\n{}", broken.join("\n")) }
+}

@@ -23,8 +23,8 @@ pub(crate) type Out = Box<dyn FnMut(&[u8]) + Send>;
 /// }
 /// let view = sketch.view()?;
 /// let home = view.estimate(b"/page/0");
-/// assert!(home.lower <= 4000 && 4000 <= home.upper);
-/// assert_eq!(home.estimate, 4000);
+/// assert!(home.lower <= 1000 && 1000 <= home.upper);
+/// assert_eq!(home.estimate, 1000);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct UclSketch {

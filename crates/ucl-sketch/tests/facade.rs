@@ -1,0 +1,212 @@
+//! The facade: both planes together, in every way of running them.
+
+use proptest::prelude::*;
+use ucl_sketch::plan::{Request, narrow, plan, wide};
+use ucl_sketch::{CounterBits, DecoderKind, Execution, KeyFormat, ReportRule, Shape, Source, UclSketch};
+
+/// A skewed stream of 4-byte keys, the same every time.
+fn stream(items: usize) -> Vec<[u8; 4]> {
+    let mut state = 12_345u64;
+    (0..items)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let uniform = (state >> 33) as f64 / (1u64 << 31) as f64;
+            ((1.0 / (uniform + 1e-4)) as u32 * 7 + (state >> 60) as u32 % 4).to_le_bytes()
+        })
+        .collect()
+}
+
+fn small(decoder: DecoderKind) -> ucl_sketch::Builder {
+    UclSketch::builder().memory("8KB").key_bytes(4).seed(3).decoder(decoder).interval(500)
+}
+
+#[test]
+fn background_and_wire_answer_as_synchronous_does() {
+    let keys = stream(20_000);
+    let mut here = small(DecoderKind::Em).build().unwrap();
+    let mut there = small(DecoderKind::Em).execution(Execution::Background).build().unwrap();
+    for part in keys.chunks(777) {
+        here.insert_batch(part).unwrap();
+        there.insert_batch(part).unwrap();
+    }
+    let (a, b) = (here.view().unwrap(), there.view().unwrap());
+    assert_eq!(a.keys(), b.keys());
+    for key in &keys {
+        assert_eq!(a.estimate(key), b.estimate(key));
+    }
+    // Delta may add epochs together when it lags, so only what does not depend on the resolution is compared.
+    let mut there = small(DecoderKind::Delta).execution(Execution::Background).build().unwrap();
+    there.insert_batch(&keys).unwrap();
+    let view = there.view().unwrap();
+    let mut exact = std::collections::HashMap::<[u8; 4], u64>::new();
+    keys.iter().for_each(|&key| *exact.entry(key).or_default() += 1);
+    for (key, count) in exact {
+        let answer = view.estimate(&key);
+        assert!(answer.lower <= count && count <= answer.upper);
+    }
+}
+
+#[test]
+fn measuring_the_uplink_changes_no_answer() {
+    let keys = stream(20_000);
+    let (mut plain, mut measured) =
+        (small(DecoderKind::Delta).build().unwrap(), small(DecoderKind::Delta).measure_uplink(true).build().unwrap());
+    plain.insert_batch(&keys).unwrap();
+    measured.insert_batch(&keys).unwrap();
+    assert_eq!(plain.uplink(), None);
+    let uplink = measured.uplink().unwrap();
+    assert!(uplink.total() > 0 && uplink.messages >= 40, "one message an epoch at least: {uplink:?}");
+    assert!(plain.view().unwrap().all().eq(measured.view().unwrap().all()));
+}
+
+#[test]
+fn how_items_are_handed_over_changes_no_answer() {
+    let keys = stream(5_000);
+    let mut batch = small(DecoderKind::Delta).build().unwrap();
+    let mut single = small(DecoderKind::Delta).build().unwrap();
+    let mut flat = small(DecoderKind::Delta).build().unwrap();
+    batch.insert_batch(&keys).unwrap();
+    keys.iter().for_each(|key| single.insert(key).unwrap());
+    flat.insert_flat(4, keys.as_flattened(), Some(&vec![1; keys.len()])).unwrap();
+    let view = batch.view().unwrap();
+    assert!(view.all().eq(single.view().unwrap().all()));
+    assert!(view.all().eq(flat.view().unwrap().all()));
+}
+
+#[test]
+fn keys_of_any_length_are_counted_and_named() {
+    let mut sketch = UclSketch::builder().memory("4KB").seed(5).interval(100).build().unwrap();
+    for i in 0..3_000u32 {
+        sketch.insert_weighted(format!("/user/{}/profile", i % 40).as_bytes(), 2).unwrap();
+    }
+    let view = sketch.view().unwrap();
+    let answer = view.estimate(b"/user/7/profile");
+    assert!(answer.lower <= 150 && 150 <= answer.upper, "{answer:?}");
+    let names: Vec<&[u8]> = view.top(40).iter().map(|&(id, _)| view.registry().key(id)).collect();
+    assert!(names.contains(&&b"/user/39/profile"[..]));
+    assert_eq!(view.estimate(b"never seen").source, Source::Unknown);
+    assert!(sketch.insert(&vec![0; 65_536]).is_err());
+}
+
+#[test]
+fn the_learned_decoder_falls_back_until_it_is_trained_and_says_so() {
+    let settings = ucl_sketch::Settings {
+        decoder: DecoderKind::Learned,
+        window: 16,
+        train_every: Some(20),
+        learned: ucl_sketch::learned::Config { epochs: 3, hidden: 16, neck: 8, bucket_length: 64, ..Default::default() },
+        ..Default::default()
+    };
+    for execution in [Execution::Synchronous, Execution::Background] {
+        let mut sketch = small(DecoderKind::Learned).settings(settings.clone()).execution(execution).build().unwrap();
+        let keys = stream(15_000);
+        sketch.insert_batch(&keys[..5_000]).unwrap();
+        let view = sketch.view().unwrap();
+        assert_eq!((view.decoder(), view.answered_by()), (DecoderKind::Learned, DecoderKind::Em));
+        assert!(view.all().any(|(_, answer)| answer.source == Source::Fallback));
+        sketch.insert_batch(&keys[5_000..]).unwrap();
+        // In the background the training of the twentieth cut may still be under way; asked for, it is done here.
+        sketch.train().unwrap();
+        assert_eq!(sketch.view().unwrap().answered_by(), DecoderKind::Learned);
+    }
+}
+
+#[test]
+fn synchronous_training_is_deterministic() {
+    let settings = ucl_sketch::Settings {
+        decoder: DecoderKind::Learned,
+        window: 8,
+        train_every: Some(8),
+        learned: ucl_sketch::learned::Config { epochs: 2, hidden: 8, neck: 8, bucket_length: 64, ..Default::default() },
+        ..Default::default()
+    };
+    let answers = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let mut sketch = small(DecoderKind::Learned).settings(settings.clone()).build().unwrap();
+            sketch.insert_batch(&stream(10_000)).unwrap();
+            sketch.view().unwrap().all().collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(answers(1), answers(3));
+}
+
+#[test]
+fn bad_requests_are_named() {
+    let message = |builder: ucl_sketch::Builder| builder.build().err().expect("refused").to_string();
+    let builder = UclSketch::builder;
+    assert_eq!(
+        message(builder().memory("64 parsecs")),
+        "'64 parsecs' is not a size: write a number with an optional unit, as in 65536, 64KB, 1.5MB"
+    );
+    assert!(message(builder().memory("100")).starts_with("a budget of 100 bytes is too small for keys of any length"));
+    assert!(message(builder().interval(0)).starts_with("an interval of 0 items"));
+    assert!(message(builder().signed(true)).starts_with("the decoder 'delta' cannot decode this sketch"));
+    assert!(message(builder().key_bytes(70_000)).contains("longer than 65535"));
+    let mut sketch = builder().key_bytes(8).build().unwrap();
+    assert!(sketch.insert(b"four").unwrap_err().to_string().contains("a key of 4 bytes does not fit"));
+    assert!(sketch.insert_batch(&[[0; 4]]).is_err());
+    assert_eq!(sketch.items(), 0);
+}
+
+#[test]
+fn the_papers_shapes_are_near_its_table() {
+    // 4-byte keys; the paper's table for Retail: slots, depth, width.
+    let table = [
+        ("16KB", 500, 4, 512),
+        ("32KB", 1500, 4, 512),
+        ("48KB", 2000, 4, 1024),
+        ("64KB", 3000, 4, 1024),
+        ("96KB", 4500, 6, 1024),
+        ("128KB", 6000, 8, 1024),
+    ];
+    for (memory, slots, rows, width) in table {
+        let memory = memory.parse::<ucl_sketch::Bytes>().unwrap().0;
+        let request =
+            Request { memory, keys: KeyFormat::Fixed(4), expected_keys: None, counter_bits: None, signed: false };
+        let shape = wide(request).unwrap();
+        let near = |a: u32, b: u32, factor: f64| f64::from(a) < f64::from(b) * factor && f64::from(b) < f64::from(a) * factor;
+        assert_eq!(shape.rows, rows);
+        assert!(near(shape.slots, slots, 1.9) && near(shape.width, width, 2.1), "{memory}: {shape:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Every budget the planner accepts is kept and well used; every one it refuses is below the least it names.
+    #[test]
+    fn plans_keep_to_the_budget(
+        memory in 64usize..300_000,
+        key_bytes in prop::sample::select(&[4usize, 8, 13, 16, 40][..]),
+        expected in prop::option::of(1u64..2_000_000),
+        bits in prop::option::of(prop::sample::select(&CounterBits::ALL[..])),
+        decoder in prop::sample::select(&DecoderKind::ALL[..]),
+    ) {
+        let keys = KeyFormat::for_key_bytes(key_bytes).unwrap();
+        let request = Request { memory, keys, expected_keys: expected, counter_bits: bits, signed: false };
+        match plan(decoder, request) {
+            Ok(plan) => {
+                let used = plan.shape.memory(keys).total();
+                prop_assert!(used <= memory, "{used} of {memory}: {:?}", plan.shape);
+                prop_assert!(memory < 2_000 || used * 100 >= memory * 97, "only {used} of {memory}: {:?}", plan.shape);
+                prop_assert!(plan.shape.validate().is_ok());
+            }
+            Err(error) => {
+                prop_assert!(memory < error.least);
+                let enough = Request { memory: error.least, ..request };
+                prop_assert!(plan(decoder, enough).is_ok(), "not even {}", error.least);
+            }
+        }
+    }
+}
+
+#[test]
+fn narrow_shapes_have_many_more_counters() {
+    let request =
+        Request { memory: 65_536, keys: KeyFormat::Fixed(4), expected_keys: None, counter_bits: None, signed: false };
+    let (narrow, wide) = (narrow(request).unwrap(), wide(request).unwrap());
+    assert!(narrow.geometry().counters() > 8 * wide.geometry().counters());
+    assert_eq!(plan(DecoderKind::Delta, request).unwrap().rule, ReportRule::New);
+    assert_eq!(Shape { ..narrow }.counter_bits, CounterBits::B8);
+}
