@@ -27,6 +27,8 @@ use rayon::prelude::*;
 use ucl_equations::{ColumnId, Columns, Workspace, em, peeling};
 
 use crate::decoder::DecodeError;
+use crate::registry::KeyId;
+use crate::series::{EpochCounts, Series};
 
 /// Epochs that share one set of rates.
 pub const BLOCK: usize = 16;
@@ -45,6 +47,10 @@ pub(crate) struct Epoch {
     pub first_new: u32,
     /// Columns of keys that lost their heavy slot, with the count they held at the last cut.
     pub evicted: Vec<(ColumnId, u64)>,
+    /// What changed in the heavy part, by key.
+    pub heavy: Vec<(KeyId, i64)>,
+    /// Items inserted before it ended.
+    pub items: u64,
 }
 
 impl Epoch {
@@ -55,6 +61,8 @@ impl Epoch {
         }
         self.known = next.known;
         self.evicted.extend(next.evicted);
+        self.heavy.extend(next.heavy);
+        self.items = next.items;
     }
 }
 
@@ -88,8 +96,16 @@ impl Totals {
         self.uppers.push(upper);
     }
 
-    /// Decodes a block of epochs, in parallel, and adds it up.
-    pub fn add_block(&mut self, columns: &Columns, block: &[Epoch], options: &em::Options) -> Result<(), DecodeError> {
+    /// Decodes a block of epochs, in parallel, and adds it up; `series` gets each epoch's counts. `keys` has the key of
+    /// each column.
+    pub fn add_block(
+        &mut self,
+        columns: &Columns,
+        keys: &[KeyId],
+        block: &[Epoch],
+        options: &em::Options,
+        series: &mut Series,
+    ) -> Result<(), DecodeError> {
         let decoded: Vec<Decoded> = block
             .par_iter()
             .map_init(Workspace::default, |workspace, epoch| decode(columns, epoch, self, options, workspace))
@@ -103,6 +119,13 @@ impl Totals {
             }
             self.unexplained += decoded.unexplained;
             self.epochs += 1;
+            if series.retention() > 0 {
+                let key = |column: ColumnId| keys[column.0 as usize];
+                let sketch = decoded.candidates.iter().zip(&decoded.values).map(|(&column, &value)| (key(column), value));
+                let evicted = epoch.evicted.iter().map(|&(column, count)| (key(column), count as f64));
+                let heavy = epoch.heavy.iter().map(|&(key, change)| (key, change as f64));
+                series.push(EpochCounts::new(epoch.items, sketch.chain(evicted).chain(heavy).collect()));
+            }
         }
         Ok(())
     }

@@ -28,12 +28,20 @@ impl HeavyMirror {
     }
 
     /// A slot changed. `holder` is given if it was taken since the last cut; the former holder, which was then evicted
-    /// with at least the count it had, is returned.
-    pub fn change(&mut self, slot: u32, holder: Option<KeyId>, count: u64) -> Option<Held> {
+    /// with at least the count it had, is returned. `changes` gets what each key gained or lost here.
+    pub fn change(
+        &mut self,
+        slot: u32,
+        holder: Option<KeyId>,
+        count: u64,
+        changes: &mut Vec<(KeyId, i64)>,
+    ) -> Option<Held> {
         let entry = &mut self.slots[slot as usize];
         let former = entry.take();
         let key = holder.or(former.map(|held| held.key));
         *entry = key.filter(|_| count > 0).map(|key| Held { key, count });
+        changes.extend(former.map(|held| (held.key, -(held.count as i64))));
+        changes.extend(entry.map(|held| (held.key, held.count as i64)));
         former.filter(|_| holder.is_some())
     }
 

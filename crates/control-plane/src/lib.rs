@@ -25,6 +25,7 @@ mod heavy;
 mod plane;
 mod registry;
 mod segment;
+mod series;
 mod view;
 mod window;
 
@@ -32,5 +33,6 @@ pub use decoder::DecoderKind;
 pub use plane::{ControlPlane, Fault, Settings, SettingsError, TrainingJob};
 pub use registry::{KeyId, Registry};
 pub use segment::{ReportError, Segment};
+pub use series::{Change, EpochCounts, Series};
 pub use view::{BoundKind, Estimate, Peek, QueryView, Source};
 pub use window::{Snapshot, Window};

@@ -14,6 +14,7 @@ use crate::delta::{self, Epoch};
 use crate::heavy::HeavyMirror;
 use crate::registry::{KeyId, Registry};
 use crate::segment::{ReportError, Segment};
+use crate::series::Series;
 use crate::window::Window;
 
 /// How the control plane decodes.
@@ -31,6 +32,8 @@ pub struct Settings {
     pub learned: ucl_learned::Config,
     /// EM, for `em` and `delta`.
     pub em: em::Options,
+    /// Epochs whose counts `delta` keeps one by one, for questions about time; 0 keeps the totals alone.
+    pub retain_epochs: usize,
     /// Fixes the network's weights and every random choice of training.
     pub seed: u64,
 }
@@ -44,6 +47,7 @@ impl Default for Settings {
             train_budget: None,
             learned: ucl_learned::Config::default(),
             em: em::Options::default(),
+            retain_epochs: 0,
             seed: 0,
         }
     }
@@ -74,7 +78,7 @@ pub(crate) struct KeyState {
 pub(crate) enum Mode {
     Classic(Classic),
     Learned { network: Box<Learned>, fallback: Classic },
-    Delta { totals: delta::Totals, pending: Vec<Epoch> },
+    Delta { totals: delta::Totals, pending: Vec<Epoch>, series: Series },
 }
 
 /// What stands behind the data plane: registry, counters, decoder.
@@ -108,6 +112,8 @@ pub struct ControlPlane {
     pub(crate) columns_at_cut: usize,
     /// Evictions learned of in the open epoch, from the slots of the cut being received.
     evicted: Vec<(ColumnId, u64)>,
+    /// What changed in the heavy part since the last cut, by key.
+    heavy_changes: Vec<(KeyId, i64)>,
     pub(crate) smallest_weight: u64,
     cuts: u64,
     lagging: bool,
@@ -134,7 +140,11 @@ impl ControlPlane {
         let geometry = config.shape.geometry();
         settings.decoder.supports(&geometry)?;
         let mode = match settings.decoder {
-            DecoderKind::Delta => Mode::Delta { totals: delta::Totals::default(), pending: Vec::new() },
+            DecoderKind::Delta => Mode::Delta {
+                totals: delta::Totals::default(),
+                pending: Vec::new(),
+                series: Series::new(settings.retain_epochs),
+            },
             DecoderKind::Learned => {
                 let budget = settings.train_budget.unwrap_or(TrainBudget::whole(&settings.learned));
                 let network = Box::new(Learned::new(geometry, settings.learned.clone(), budget, settings.seed)?);
@@ -155,6 +165,7 @@ impl ControlPlane {
             mode,
             columns_at_cut: 0,
             evicted: Vec::new(),
+            heavy_changes: Vec::new(),
             smallest_weight: 0,
             cuts: 0,
             lagging: false,
@@ -252,7 +263,7 @@ impl ControlPlane {
             return Err(ReportError::Slot { slot, slots: self.heavy.len() as u32 });
         }
         let holder = holder.map(|identity| self.intern(identity)).transpose()?.map(|(id, _)| id);
-        if let Some(former) = self.heavy.change(slot, holder, count) {
+        if let Some(former) = self.heavy.change(slot, holder, count, &mut self.heavy_changes) {
             // It went into the sketch, even if the Bloom filter kept its key from us then.
             let state = &mut self.keys[former.key.0 as usize];
             state.entered = true;
@@ -270,20 +281,22 @@ impl ControlPlane {
         self.cuts += 1;
         self.window.push(self.segment.cumulative(), cut.sketch_weight.saturating_sub(before));
         let evicted = std::mem::take(&mut self.evicted);
+        let heavy = std::mem::take(&mut self.heavy_changes);
         let (first_new, known) = (self.columns_at_cut, self.segment.columns().len());
         self.columns_at_cut = known;
-        if let Mode::Delta { totals, pending } = &mut self.mode {
+        if let Mode::Delta { totals, pending, series } = &mut self.mode {
             let (columns, cumulative) = (self.segment.columns(), self.segment.cumulative());
             for column in first_new..known {
                 totals.push(least(columns.indices(ColumnId(column as u32)), cumulative));
             }
-            let epoch = Epoch { counters, known: known as u32, first_new: first_new as u32, evicted };
+            let (known, first_new) = (known as u32, first_new as u32);
+            let epoch = Epoch { counters, known, first_new, evicted, heavy, items: cut.items };
             match pending.last_mut() {
                 Some(last) if self.lagging => last.add(epoch),
                 _ => pending.push(epoch),
             }
             if pending.len() == delta::BLOCK {
-                totals.add_block(columns, pending, &self.settings.em)?;
+                totals.add_block(columns, self.segment.keys(), pending, &self.settings.em, series)?;
                 pending.clear();
             }
         }
@@ -340,26 +353,31 @@ impl ControlPlane {
         match &self.mode {
             Mode::Classic(_) => {}
             Mode::Learned { network, .. } => memory.add("network", network.solver().parameters() * 3 * size_of::<f32>()),
-            Mode::Delta { totals, pending } => {
+            Mode::Delta { totals, pending, series } => {
                 memory.add("totals", totals.memory());
+                memory.add("series", series.memory());
                 memory.add("pending epochs", pending.iter().map(|e| e.counters.capacity() * size_of::<i64>()).sum());
             }
         }
         memory
     }
+}
 
-    /// Decodes counters by the snapshot decoder; which one answered.
-    pub(crate) fn decode_snapshot(&mut self, counters: &[f64]) -> Result<(Vec<f64>, DecoderKind, bool), DecodeError> {
-        let geometry = self.segment.config().shape.geometry();
-        let system = crate::decoder::System { columns: self.segment.columns(), geometry, counters };
-        let (decoder, fallback): (&mut dyn Decoder, bool) = match &mut self.mode {
-            Mode::Classic(classic) => (classic, false),
-            Mode::Learned { network, .. } if network.is_ready() => (network.as_mut(), false),
-            Mode::Learned { fallback, .. } => (fallback, true),
-            Mode::Delta { .. } => unreachable!("delta decodes epochs"),
-        };
-        Ok((decoder.decode(&system)?, decoder.kind(), fallback))
-    }
+/// Decodes counters by the snapshot decoder; which one answered, and whether as a fallback.
+pub(crate) fn decode_snapshot(
+    mode: &mut Mode,
+    segment: &Segment,
+    counters: &[f64],
+) -> Result<(Vec<f64>, DecoderKind, bool), DecodeError> {
+    let geometry = segment.config().shape.geometry();
+    let system = crate::decoder::System { columns: segment.columns(), geometry, counters };
+    let (decoder, fallback): (&mut dyn Decoder, bool) = match mode {
+        Mode::Classic(classic) => (classic, false),
+        Mode::Learned { network, .. } if network.is_ready() => (network.as_mut(), false),
+        Mode::Learned { fallback, .. } => (fallback, true),
+        Mode::Delta { .. } => unreachable!("delta decodes epochs"),
+    };
+    Ok((decoder.decode(&system)?, decoder.kind(), fallback))
 }
 
 impl ReportSink for ControlPlane {

@@ -1,5 +1,6 @@
 //! Answers at one consistent moment.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use ucl_data_plane::bloom::false_positive_rate;
@@ -8,9 +9,10 @@ use ucl_equations::ColumnId;
 
 use crate::decoder::DecoderKind;
 use crate::delta::Epoch;
-use crate::plane::{ControlPlane, Fault, Mode, least};
+use crate::plane::{ControlPlane, Fault, Mode, decode_snapshot, least};
 use crate::registry::{KeyId, Registry};
 use crate::segment::Segment;
+use crate::series::Series;
 
 /// Where an estimate comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,6 +83,7 @@ pub struct QueryView {
     decoder: DecoderKind,
     answered_by: DecoderKind,
     unexplained: u64,
+    series: Series,
 }
 
 #[derive(Clone, Debug)]
@@ -132,12 +135,13 @@ impl ControlPlane {
         let mut registry = Arc::clone(&self.registry);
         let mut heavy = self.heavy.clone();
         let mut floors: Vec<(KeyId, u64)> = Vec::new();
+        let mut heavy_changes = Vec::new();
         for (slot, holder, count) in &peeked.slots {
             let holder = holder.as_deref().map(|identity| match registry.find(identity) {
                 Some(id) => id,
                 None => Arc::make_mut(&mut registry).intern(identity).0,
             });
-            if let Some(former) = heavy.change(*slot, holder, *count) {
+            if let Some(former) = heavy.change(*slot, holder, *count, &mut heavy_changes) {
                 floors.push((former.key, former.count));
             }
         }
@@ -150,26 +154,36 @@ impl ControlPlane {
             keys[key.0 as usize].entered = true;
         }
 
+        // A holder that lost its slot since the last cut is in the sketch, even if the Bloom filter kept its key from us:
+        // it has a column from now on. Rare enough to copy the segment for it.
+        let mut segment = Cow::Borrowed(&self.segment);
+        for &(key, _) in &floors {
+            if segment.column_of(key).is_none() {
+                segment.to_mut().ensure_column(key, registry.identity_of(key));
+            }
+        }
+
         // One estimate and one upper bound per column.
-        let columns = self.segment.columns();
-        let config = *self.segment.config();
-        let mut unexplained = 0;
-        let (decoded, uppers, answered_by, fallback) = if let Mode::Delta { totals, pending } = &self.mode {
+        let columns = segment.columns();
+        let config = *segment.config();
+        let (mut unexplained, mut over_time) = (0, Series::default());
+        let (decoded, uppers, answered_by, fallback) = if let Mode::Delta { totals, pending, series } = &self.mode {
             let mut totals = totals.clone();
             for column in self.columns_at_cut..columns.len() {
                 totals.push(least(columns.indices(ColumnId(column as u32)), &counters));
             }
-            let evicted = floors.iter().filter_map(|&(key, count)| Some((self.segment.column_of(key)?, count))).collect();
+            let evicted = floors.iter().filter_map(|&(key, count)| Some((segment.column_of(key)?, count))).collect();
             let (known, first_new) = (columns.len() as u32, self.columns_at_cut as u32);
             let mut block = pending.clone();
-            block.push(Epoch { counters: open, known, first_new, evicted });
-            totals.add_block(columns, &block, &self.settings.em)?;
+            block.push(Epoch { counters: open, known, first_new, evicted, heavy: heavy_changes, items: peeked.items });
+            over_time = series.clone();
+            totals.add_block(columns, segment.keys(), &block, &self.settings.em, &mut over_time)?;
             unexplained = totals.unexplained();
             (totals.estimates().to_vec(), totals.uppers().to_vec(), DecoderKind::Delta, false)
         } else {
-            let uppers = upper_bounds(&self.segment, &counters, peeked.sketch_weight);
+            let uppers = upper_bounds(&segment, &counters, peeked.sketch_weight);
             let y: Vec<f64> = counters.iter().map(|&c| c as f64).collect();
-            let (decoded, kind, fallback) = self.decode_snapshot(&y)?;
+            let (decoded, kind, fallback) = decode_snapshot(&mut self.mode, &segment, &y)?;
             (decoded, uppers, kind, fallback)
         };
 
@@ -181,7 +195,7 @@ impl ControlPlane {
         for (key, record) in registry.ids().zip(&mut records) {
             let state = keys[key.0 as usize];
             let lower = if state.entered { state.floor.max(smallest) } else { 0 };
-            let (estimate, upper) = match self.segment.column_of(key) {
+            let (estimate, upper) = match segment.column_of(key) {
                 Some(column) => {
                     sources[key.0 as usize] = decoded_source;
                     let upper = uppers[column.0 as usize].max(lower);
@@ -189,7 +203,7 @@ impl ControlPlane {
                     (rounded.clamp(lower, upper), upper)
                 }
                 // Never reported, but seen in the heavy part: what the filter lost of it, if anything, is not counted.
-                None => (lower, unknown_upper(&self.segment, registry.identity_of(key), &counters, peeked.sketch_weight)),
+                None => (lower, unknown_upper(&segment, registry.identity_of(key), &counters, peeked.sketch_weight)),
             };
             *record = Record { estimate, lower, upper: upper.max(lower) };
         }
@@ -215,6 +229,7 @@ impl ControlPlane {
             decoder: self.settings.decoder,
             answered_by,
             unexplained,
+            series: over_time,
         })
     }
 }
@@ -366,6 +381,12 @@ impl QueryView {
     /// The decoder that answered: another than the configured one while the network is not ready.
     pub fn answered_by(&self) -> DecoderKind {
         self.answered_by
+    }
+
+    /// Counts over time, the open epoch last: delta only, and only if epochs are kept
+    /// ([`Settings::retain_epochs`](crate::Settings::retain_epochs)).
+    pub fn series(&self) -> &Series {
+        &self.series
     }
 
     /// Delta only: weight in the sketch that no known key can explain.

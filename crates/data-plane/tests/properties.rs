@@ -96,7 +96,7 @@ fn streams() -> impl Strategy<Value = Vec<(u32, u64)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_is_lost(config in configs(), stream in streams(), interval in 1usize..60) {

@@ -141,6 +141,12 @@ impl Builder {
         self
     }
 
+    /// Epochs whose counts delta keeps one by one, for questions about time (none).
+    pub fn retain_epochs(mut self, epochs: usize) -> Self {
+        self.settings.retain_epochs = epochs;
+        self
+    }
+
     /// Everything about decoding at once.
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;

@@ -172,7 +172,7 @@ fn the_papers_shapes_are_near_its_table() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Every budget the planner accepts is kept and well used; every one it refuses is below the least it names.
     #[test]

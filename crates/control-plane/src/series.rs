@@ -1,0 +1,231 @@
+//! Counts over time: what each epoch added to each key.
+//!
+//! Delta decodes epochs one by one, so their counts can be kept and asked for by range. For hot keys the heavy part's own
+//! changes belong to the epoch as well, and a key that loses its slot brings weight into the sketch that was counted, in
+//! the heavy part, in earlier epochs:
+//!
+//! ```text
+//! added in epoch e = (held in the heavy part at e - held at e-1) + decoded from the sketch in e
+//! ```
+//!
+//! The sum over all epochs is the key's estimate. Kept are the last [`Series::retention`] epochs, at 8 bytes for every
+//! key that an epoch touched.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+use crate::registry::KeyId;
+
+/// One epoch's counts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EpochCounts {
+    /// Items inserted before the epoch ended.
+    pub items: u64,
+    /// Keys with what the epoch added to them, by key number.
+    counts: Vec<(KeyId, f32)>,
+}
+
+impl EpochCounts {
+    /// Adds up what several sources say of the same keys.
+    pub(crate) fn new(items: u64, mut parts: Vec<(KeyId, f64)>) -> Self {
+        parts.sort_by_key(|&(key, _)| key);
+        let mut counts: Vec<(KeyId, f32)> = Vec::with_capacity(parts.len());
+        let mut sum = 0.0;
+        for (at, &(key, count)) in parts.iter().enumerate() {
+            sum += count;
+            if parts.get(at + 1).is_none_or(|next| next.0 != key) {
+                if sum != 0.0 {
+                    counts.push((key, sum as f32));
+                }
+                sum = 0.0;
+            }
+        }
+        counts.shrink_to_fit();
+        Self { items, counts }
+    }
+
+    /// What the epoch added to a key.
+    pub fn of(&self, key: KeyId) -> f64 {
+        self.counts.binary_search_by_key(&key, |&(key, _)| key).map_or(0.0, |at| f64::from(self.counts[at].1))
+    }
+
+    /// All keys that the epoch touched.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (KeyId, f64)> + '_ {
+        self.counts.iter().map(|&(key, count)| (key, f64::from(count)))
+    }
+}
+
+/// The last epochs, oldest first. Cloning shares the epochs.
+#[derive(Clone, Debug, Default)]
+pub struct Series {
+    epochs: VecDeque<Arc<EpochCounts>>,
+    retention: usize,
+    dropped: u64,
+}
+
+/// A key whose rate changed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// The key.
+    pub key: KeyId,
+    /// Its mean per epoch in the first range.
+    pub before: f64,
+    /// Its mean per epoch in the second.
+    pub after: f64,
+}
+
+impl Series {
+    /// Keeps the last `retention` epochs.
+    pub(crate) fn new(retention: usize) -> Self {
+        Self { epochs: VecDeque::new(), retention, dropped: 0 }
+    }
+
+    /// How many epochs are kept at most.
+    pub fn retention(&self) -> usize {
+        self.retention
+    }
+
+    /// How many epochs were let go: the kept ones are numbered from here.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// How many epochs are kept, the open one included.
+    pub fn len(&self) -> usize {
+        self.epochs.len()
+    }
+
+    /// Whether none is kept.
+    pub fn is_empty(&self) -> bool {
+        self.epochs.is_empty()
+    }
+
+    pub(crate) fn push(&mut self, epoch: EpochCounts) {
+        if self.retention == 0 {
+            return;
+        }
+        if self.epochs.len() == self.retention {
+            self.epochs.pop_front();
+            self.dropped += 1;
+        }
+        self.epochs.push_back(Arc::new(epoch));
+    }
+
+    /// The kept epochs of a range, 0 being the oldest kept.
+    pub fn epochs(&self, range: impl RangeBounds<usize>) -> impl DoubleEndedIterator<Item = &EpochCounts> {
+        let bound = |bound: std::ops::Bound<&usize>, open: usize, past: usize| match bound {
+            std::ops::Bound::Included(&at) => at + past,
+            std::ops::Bound::Excluded(&at) => at + 1 - past,
+            std::ops::Bound::Unbounded => open,
+        };
+        let end = bound(range.end_bound(), self.len(), 1).min(self.len());
+        let start = bound(range.start_bound(), 0, 0).min(end);
+        self.epochs.range(start..end).map(|epoch| &**epoch)
+    }
+
+    /// A key's count over a range of kept epochs.
+    pub fn count(&self, key: KeyId, range: impl RangeBounds<usize>) -> f64 {
+        self.epochs(range).map(|epoch| epoch.of(key)).sum()
+    }
+
+    /// A key's count over the last `n` epochs, the open one included.
+    pub fn last(&self, key: KeyId, n: usize) -> f64 {
+        self.count(key, self.len().saturating_sub(n)..)
+    }
+
+    /// A key's count, each epoch weighing half of what the one `half_life` epochs later weighs.
+    pub fn decayed(&self, key: KeyId, half_life: f64) -> f64 {
+        let factor = 0.5f64.powf(1.0 / half_life.max(f64::MIN_POSITIVE));
+        self.epochs(..).fold(0.0, |sum, epoch| sum * factor + epoch.of(key))
+    }
+
+    /// The keys of a range with their counts, largest first.
+    pub fn top(&self, range: impl RangeBounds<usize>, n: usize) -> Vec<(KeyId, f64)> {
+        let mut sums: Vec<(KeyId, f64)> = self.sums(range).into_iter().collect();
+        sums.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        sums.truncate(n);
+        sums
+    }
+
+    /// The `n` keys whose mean per epoch differs most between two ranges.
+    pub fn changes(
+        &self,
+        before: impl RangeBounds<usize> + Clone,
+        after: impl RangeBounds<usize> + Clone,
+        n: usize,
+    ) -> Vec<Change> {
+        let epochs = |count: usize| count.max(1) as f64;
+        let (was, is) = (epochs(self.epochs(before.clone()).count()), epochs(self.epochs(after.clone()).count()));
+        let (old, new) = (self.sums(before), self.sums(after));
+        let gone = old.keys().filter(|key| !new.contains_key(key));
+        let mut changes: Vec<Change> = new
+            .keys()
+            .chain(gone)
+            .map(|key| Change {
+                key: *key,
+                before: old.get(key).copied().unwrap_or(0.0) / was,
+                after: new.get(key).copied().unwrap_or(0.0) / is,
+            })
+            .collect();
+        let size = |change: &Change| (change.after - change.before).abs();
+        changes.sort_by(|a, b| size(b).total_cmp(&size(a)).then(a.key.cmp(&b.key)));
+        changes.truncate(n);
+        changes
+    }
+
+    fn sums(&self, range: impl RangeBounds<usize>) -> HashMap<KeyId, f64> {
+        let mut sums = HashMap::new();
+        for (key, count) in self.epochs(range).flat_map(EpochCounts::iter) {
+            *sums.entry(key).or_insert(0.0) += count;
+        }
+        sums
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        self.epochs.iter().map(|epoch| size_of::<EpochCounts>() + epoch.counts.capacity() * 8).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series() -> Series {
+        let mut series = Series::new(4);
+        for epoch in 0..6u32 {
+            let parts = vec![(KeyId(1), 10.0), (KeyId(epoch), 2.0), (KeyId(9), 5.0), (KeyId(9), -5.0)];
+            series.push(EpochCounts::new(u64::from(epoch), parts));
+        }
+        series
+    }
+
+    #[test]
+    fn ranges_count_from_the_oldest_kept() {
+        let series = series();
+        assert_eq!((series.len(), series.dropped()), (4, 2));
+        assert_eq!(series.count(KeyId(1), ..), 40.0);
+        assert_eq!(series.count(KeyId(3), 1..=1), 2.0);
+        assert_eq!(series.count(KeyId(3), 0..1), 0.0);
+        assert_eq!(series.last(KeyId(5), 1), 2.0);
+        assert_eq!(series.last(KeyId(1), 100), 40.0);
+        assert_eq!(series.count(KeyId(9), ..), 0.0, "what cancels is not kept");
+        assert_eq!(series.top(.., 1), [(KeyId(1), 40.0)]);
+    }
+
+    #[test]
+    fn decay_halves() {
+        let series = series();
+        let expected = 10.0 * (1.0 + 0.5 + 0.25 + 0.125);
+        assert!((series.decayed(KeyId(1), 1.0) - expected).abs() < 1e-9);
+    }
+
+    #[test]
+    fn changes_compare_means() {
+        let series = series();
+        let changes = series.changes(0..3, 3..4, 2);
+        assert_eq!(changes[0], Change { key: KeyId(5), before: 0.0, after: 2.0 });
+        assert!(changes.iter().all(|change| change.key != KeyId(1)));
+    }
+}
