@@ -8,8 +8,8 @@ use crate::bloom::BloomKind;
 use crate::column::Geometry;
 use crate::counters::CounterBits;
 use crate::hash::{MAX_BLOOM_HASHES, MAX_DEGREE};
+use crate::heavy::CHUNK;
 use crate::key::{KeyFormat, MAX_KEY_BYTES};
-use crate::plane::DEFERRED;
 use crate::report::ReportRule;
 
 /// The sizes of the three parts.
@@ -66,7 +66,7 @@ impl Shape {
         let slot = keys.slot_bytes() + 8;
         let bloom = self.bloom.whole_bits(self.bloom_bits, self.bloom_hashes).div_ceil(32) * 4;
         let deferred = match keys {
-            KeyFormat::Fixed(bytes) => DEFERRED * deferred_entry_bytes(bytes.into()),
+            KeyFormat::Fixed(bytes) => CHUNK * deferred_entry_bytes(bytes.into()),
             KeyFormat::Digest => 0,
         };
         let mut memory = Memory::default();
@@ -98,8 +98,9 @@ impl Shape {
 
 /// An entry of the deferred buffer: key, weight and reason.
 const fn deferred_entry_bytes(key_bytes: usize) -> usize {
-    // Four bytes of weight and one of reason, padded to the weight's alignment. A test holds this to the real size.
-    (key_bytes + 5).div_ceil(4) * 4
+    // Four bytes of weight and one of reason, padded to the weight's alignment; and four for the slot's number. A test
+    // holds this to the real size.
+    (key_bytes + 5).div_ceil(4) * 4 + 4
 }
 
 /// Everything that fixes how a data plane behaves.

@@ -80,6 +80,35 @@ enum Words {
     B32(Vec<u32>),
 }
 
+/// An unsigned word that hands on what it cannot hold.
+pub(crate) trait Word {
+    /// Adds; returns how many whole ranges left the word.
+    fn add(&mut self, weight: u64) -> u64;
+}
+
+macro_rules! word {
+    ($type:ty) => {
+        impl Word for $type {
+            #[inline(always)]
+            fn add(&mut self, weight: u64) -> u64 {
+                let sum = u64::from(*self) + weight;
+                *self = sum as $type;
+                sum >> <$type>::BITS
+            }
+        }
+    };
+}
+word!(u8);
+word!(u16);
+word!(u32);
+
+/// The words of whole-byte unsigned counters, for a loop that knows their type.
+pub(crate) enum Unsigned<'a> {
+    B8(&'a mut [u8]),
+    B16(&'a mut [u16]),
+    B32(&'a mut [u32]),
+}
+
 /// A fixed number of counters of one width.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters {
@@ -220,6 +249,19 @@ impl Counters {
             Words::B8(w) => w[at] = value as u8,
             Words::B16(w) => w[at] = value as u16,
             Words::B32(w) => w[at] = value as u32,
+        }
+    }
+
+    /// The words to add to directly; `None` for nibbles and signed counters.
+    pub(crate) fn unsigned(&mut self) -> Option<Unsigned<'_>> {
+        if self.signed {
+            return None;
+        }
+        match &mut self.words {
+            Words::B4(_) => None,
+            Words::B8(w) => Some(Unsigned::B8(w)),
+            Words::B16(w) => Some(Unsigned::B16(w)),
+            Words::B32(w) => Some(Unsigned::B32(w)),
         }
     }
 

@@ -12,6 +12,9 @@ const ROW_MULTIPLIERS: [u64; MAX_DEGREE] = multipliers(0x9e37_79b9_7f4a_7c15);
 /// Spreads the 32 Bloom bits of a hash over 64.
 const BLOOM_MULTIPLIER: u64 = 0xd1b5_4a32_d192_ed03;
 
+/// Mixes the slot's bits.
+const SLOT_MULTIPLIER: u64 = 0xd6e8_feb8_6659_fd93;
+
 /// The most counters one key may touch.
 pub const MAX_DEGREE: usize = 16;
 /// The most bits one key may set in the Bloom filter.
@@ -73,7 +76,7 @@ impl HashSeed {
         let mixed = fold(low ^ a, high ^ b);
         // Two folds of the mixed word: the bare halves of one product are too weak (the evenness test below fails).
         // Where only the slot is wanted, the compiler drops the other fold.
-        KeyHash { columns: fold(mixed ^ c, d), rest: fold(mixed ^ e, f) }
+        KeyHash { mixed, columns: fold(mixed ^ c, d), bloom: fold(mixed ^ e, f) as u32 }
     }
 }
 
@@ -87,8 +90,9 @@ fn fold(x: u64, y: u64) -> u64 {
 /// 128 hash bits of one key: 64 for its columns, 32 for its heavy slot, 32 for its Bloom bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyHash {
+    mixed: u64,
     columns: u64,
-    rest: u64,
+    bloom: u32,
 }
 
 impl KeyHash {
@@ -101,7 +105,10 @@ impl KeyHash {
     /// The heavy slot, of `slots`.
     #[inline(always)]
     pub fn slot(self, slots: u32) -> usize {
-        (((self.rest >> 32) * u64::from(slots)) >> 32) as usize
+        // One fold leaves keys that count up on a lattice: even, but for some seeds and steps not at all. A plain multiplication
+        // more mends that; a second fold does too, at a tenth of the throughput.
+        let word = (self.mixed ^ (self.mixed >> 32)).wrapping_mul(SLOT_MULTIPLIER) >> 32;
+        ((word * u64::from(slots)) >> 32) as usize
     }
 
     /// The position in row `row`, of `width`, and the sign that a signed sketch gives it.
@@ -114,7 +121,7 @@ impl KeyHash {
     /// The two words from which all Bloom positions come.
     #[inline(always)]
     pub fn bloom(self) -> BloomHash {
-        let product = (self.rest & 0xffff_ffff).wrapping_mul(BLOOM_MULTIPLIER);
+        let product = u64::from(self.bloom).wrapping_mul(BLOOM_MULTIPLIER);
         BloomHash { start: (product >> 32) as u32, step: product as u32 | 1 }
     }
 }
@@ -152,15 +159,20 @@ mod tests {
     #[test]
     fn positions_are_pinned() {
         let seed = HashSeed::new(42);
-        let of = |h: KeyHash| (h.slot(3000), h.row(0, 1024).0, h.row(3, 1024).0, h.row(1, 9338), h.bloom().position(7, 80_000));
+        let of = |h: KeyHash| {
+            (h.slot(3000), h.row(0, 1024).0, h.row(3, 1024).0, h.row(1, 9338), h.bloom().position(7, 80_000))
+        };
         assert_eq!(of(seed.hash(&1u32.to_le_bytes())), GOLDEN[0]);
         assert_eq!(of(seed.hash(&1u64.to_le_bytes())), GOLDEN[0], "a number hashes alike at 4 and 8 bytes");
         assert_eq!(of(seed.hash(b"0123456789abc")), GOLDEN[1]);
         assert_eq!(of(seed.hash(b"0123456789abcdef")), GOLDEN[2]);
     }
     type Positions = (usize, u32, u32, (u32, bool), u32);
-    const GOLDEN: [Positions; 3] =
-        [(2949, 478, 186, (2211, false), 71888), (2747, 230, 492, (7139, false), 28720), (1491, 599, 524, (6604, true), 49616)];
+    const GOLDEN: [Positions; 3] = [
+        (288, 478, 186, (2211, false), 71888),
+        (2625, 230, 492, (7139, false), 28720),
+        (100, 599, 524, (6604, true), 49616),
+    ];
 
     /// Each kind of position is spread evenly over sequential keys (the worst natural case): chi-square within six
     /// standard deviations.
@@ -191,6 +203,26 @@ mod tests {
         check("row and bloom", &|h| h.row(0, 32).0 as usize * 32 + h.bloom().position(0, 32) as usize, 1024);
         check("slot and bloom", &|h| h.slot(32) * 32 + h.bloom().position(0, 32) as usize, 1024);
         check("row and sign", &|h| h.row(2, 512).0 as usize * 2 + usize::from(h.row(2, 512).1), 1024);
+    }
+
+    /// The slot is the position with the least mixing: even for keys in steps, under many seeds.
+    #[test]
+    fn slots_are_even_for_keys_in_steps() {
+        let (keys, slots) = (30_000u32, 500);
+        let degrees = f64::from(slots - 1);
+        let mut worst: f64 = 0.0;
+        for seed in (0..200).map(HashSeed::new) {
+            for step in [1u64, 2, 256, 1000, 65_536, 1 << 24, 1 << 32, 0x0101_0101] {
+                let mut counts = vec![0u32; slots as usize];
+                for key in 0..u64::from(keys) {
+                    counts[seed.hash(&(key * step).to_le_bytes()).slot(slots)] += 1;
+                }
+                let expected = f64::from(keys) / f64::from(slots);
+                let chi: f64 = counts.iter().map(|&c| (f64::from(c) - expected).powi(2) / expected).sum();
+                worst = worst.max((chi - degrees) / (2.0 * degrees).sqrt());
+            }
+        }
+        assert!(worst < 8.0, "{worst} standard deviations");
     }
 
     /// Keys that meet in two rows must not therefore meet in a third (what double hashing would do).

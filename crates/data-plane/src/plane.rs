@@ -8,14 +8,11 @@
 use crate::bloom::BloomFilter;
 use crate::column::{CounterIndex, RowMap};
 use crate::config::{Config, ConfigError, Memory};
-use crate::counters::Counters;
+use crate::counters::{Counters, Unsigned, Word};
 use crate::hash::{HashSeed, KeyHash};
-use crate::heavy::{HandedOn, HeavyPart, Offer, Reason, VotingFilter};
+use crate::heavy::{CHUNK, HandedOn, HeavyPart, Offer, Reason, VotingFilter};
 use crate::key::{KeyFormat, MAX_KEY_BYTES, digest};
 use crate::report::{Cut, KeyRef, Report, ReportRule, ReportSink};
-
-/// Entries that a batch collects before it touches counters and Bloom filter.
-pub(crate) const DEFERRED: usize = 64;
 
 /// What runs where the stream is seen: heavy part, linear sketch and Bloom filter for keys of `N` bytes in the slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +123,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         memory.add("counters", self.light.counters.memory());
         memory.add("bloom", self.light.bloom.memory());
         if let KeyFormat::Fixed(_) = self.light.config.keys {
-            memory.add("deferred", DEFERRED * size_of::<HandedOn<N>>());
+            memory.add("deferred", CHUNK * (size_of::<HandedOn<N>>() + size_of::<u32>()));
         }
         memory
     }
@@ -158,7 +155,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
     #[inline]
     pub fn insert_batch(&mut self, keys: &[[u8; N]], sink: &mut impl ReportSink) {
         self.totals.add(keys.len() as u64, keys.len() as u64, if keys.is_empty() { u64::MAX } else { 1 });
-        self.deferred(keys.iter().map(|key| (key, 1)), sink);
+        self.deferred(keys, |_| 1, sink);
     }
 
     /// Inserts weighted items, as [`DataPlane::insert_batch`]. A weight that is not allowed refuses the whole batch.
@@ -179,7 +176,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
             for &weight in weights {
                 self.totals.add(1, weight, weight);
             }
-            self.deferred(keys.iter().zip(weights.iter().map(|&w| w as u32)), sink);
+            self.deferred(keys, |i| weights[i] as u32, sink);
             if run < rest.0.len() {
                 self.insert(&rest.0[run], rest.1[run], sink)?;
             }
@@ -190,14 +187,12 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
     }
 
     #[inline(always)]
-    fn deferred<'k>(&mut self, mut items: impl Iterator<Item = (&'k [u8; N], u32)>, sink: &mut impl ReportSink) {
-        let mut buffer = [HandedOn::NOTHING; DEFERRED];
-        loop {
-            let filled = self.heavy.offer_run(&self.light.seed, &mut items, &mut buffer);
+    fn deferred(&mut self, keys: &[[u8; N]], weight: impl Fn(usize) -> u32, sink: &mut impl ReportSink) {
+        let mut buffer = [HandedOn::NOTHING; CHUNK];
+        for (chunk, keys) in keys.chunks(CHUNK).enumerate() {
+            let weight = |i| weight(chunk * CHUNK + i);
+            let filled = self.heavy.offer_chunk(&self.light.seed, keys, weight, &mut buffer);
             self.light.record_all(&buffer[..filled], sink);
-            if filled < DEFERRED {
-                return;
-            }
         }
     }
 
@@ -245,8 +240,7 @@ impl<H: HeavyPart<16>> DataPlane<16, H> {
         let hash = self.light.seed.hash(&digest);
         let mut out = HandedOn { key: digest, weight: 0, reason: Reason::Passed };
         let too_heavy = weight >= u64::from(self.heavy.weight_limit());
-        let offer =
-            if too_heavy { Offer::HandedOn } else { self.heavy.offer(hash, &digest, weight as u32, &mut out) };
+        let offer = if too_heavy { Offer::HandedOn } else { self.heavy.offer(hash, &digest, weight as u32, &mut out) };
         if offer != Offer::Absorbed && self.light.bloom.insert(hash) {
             sink.report(Report::Key { key: KeyRef::Digested { digest, bytes: key }, hot: false });
         }
@@ -267,9 +261,20 @@ fn check_weight(weight: u64) -> Result<(), ConfigError> {
 }
 
 impl Light {
-    // Not inlined: the voting loop needs its registers.
+    /// Records what a batch handed on. Not inlined: the voting loop needs its registers.
     #[inline(never)]
     fn record_all<const N: usize>(&mut self, entries: &[HandedOn<N>], sink: &mut impl ReportSink) {
+        // The usual four rows of whole-byte counters have a loop of their own, which knows both.
+        if self.config.shape.rows == 4
+            && let Some(words) = self.counters.unsigned()
+        {
+            let rest = (&mut self.bloom, &mut self.sketch_weight, &mut self.carries);
+            return match words {
+                Unsigned::B8(words) => record_run(words, self.map, self.seed, self.config.rule, rest, entries, sink),
+                Unsigned::B16(words) => record_run(words, self.map, self.seed, self.config.rule, rest, entries, sink),
+                Unsigned::B32(words) => record_run(words, self.map, self.seed, self.config.rule, rest, entries, sink),
+            };
+        }
         for entry in entries {
             self.record(&entry.key, entry.weight.into(), entry.reason, sink);
         }
@@ -277,13 +282,7 @@ impl Light {
 
     /// Counts what the heavy part handed on, and reports its key by the rule.
     #[inline(always)]
-    fn record<const N: usize>(
-        &mut self,
-        key: &[u8; N],
-        weight: u64,
-        reason: Reason,
-        sink: &mut impl ReportSink,
-    ) {
+    fn record<const N: usize>(&mut self, key: &[u8; N], weight: u64, reason: Reason, sink: &mut impl ReportSink) {
         let hash = self.seed.hash(key);
         self.count(hash, weight, sink);
         let hot = reason == Reason::EvictedHot;
@@ -303,6 +302,36 @@ impl Light {
                 self.carries = self.carries.wrapping_add(times as u64);
                 sink.report(Report::Carry { at: CounterIndex(at as u32), times });
             }
+        }
+    }
+}
+
+/// [`Light::record`] for each entry, for four rows of words of a known type.
+#[inline(always)]
+fn record_run<W: Word, const N: usize>(
+    words: &mut [W],
+    map: RowMap,
+    seed: HashSeed,
+    rule: ReportRule,
+    (bloom, sketch_weight, carries): (&mut BloomFilter, &mut u64, &mut u64),
+    entries: &[HandedOn<N>],
+    sink: &mut impl ReportSink,
+) {
+    for entry in entries {
+        let hash = seed.hash(&entry.key);
+        let weight = u64::from(entry.weight);
+        *sketch_weight += weight;
+        for row in 0..4 {
+            let at = map.entry(hash, row).0;
+            let times = words[at].add(weight);
+            if times != 0 {
+                *carries = carries.wrapping_add(times);
+                sink.report(Report::Carry { at: CounterIndex(at as u32), times: times as i64 });
+            }
+        }
+        let hot = entry.reason == Reason::EvictedHot;
+        if bloom.insert(hash) | (hot & (rule == ReportRule::Paper)) {
+            sink.report(Report::Key { key: KeyRef::Whole(&entry.key), hot });
         }
     }
 }

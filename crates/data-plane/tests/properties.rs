@@ -72,21 +72,23 @@ fn configs() -> impl Strategy<Value = Config> {
         any::<bool>(),
         any::<u64>(),
     )
-        .prop_map(|(slots, vote_ratio, rows, width, counter_bits, signed, split, bloom_bits, paper, seed)| Config {
-            keys: KeyFormat::Fixed(4),
-            shape: Shape {
-                slots,
-                vote_ratio,
-                rows,
-                width,
-                counter_bits,
-                signed,
-                bloom: if split { BloomKind::SplitBlock } else { BloomKind::Classic },
-                bloom_bits,
-                bloom_hashes: 3,
-            },
-            rule: if paper { ReportRule::Paper } else { ReportRule::New },
-            seed,
+        .prop_map(|(slots, vote_ratio, rows, width, counter_bits, signed, split, bloom_bits, paper, seed)| {
+            Config {
+                keys: KeyFormat::Fixed(4),
+                shape: Shape {
+                    slots,
+                    vote_ratio,
+                    rows,
+                    width,
+                    counter_bits,
+                    signed,
+                    bloom: if split { BloomKind::SplitBlock } else { BloomKind::Classic },
+                    bloom_bits,
+                    bloom_hashes: 3,
+                },
+                rule: if paper { ReportRule::Paper } else { ReportRule::New },
+                seed,
+            }
         })
 }
 
@@ -237,7 +239,11 @@ fn memory_is_accounted_as_it_is_held() {
             for counter_bits in CounterBits::ALL {
                 let shape = Shape { bloom, counter_bits, rows: 3, width: 1001, ..Shape::PAPER_64KB };
                 let config = Config { keys: KeyFormat::Fixed(N as u8), shape, rule: ReportRule::New, seed: 0 };
-                assert_eq!(DataPlane::<N>::new(config).unwrap().memory(), config.memory(), "{N} {bloom:?} {counter_bits}");
+                assert_eq!(
+                    DataPlane::<N>::new(config).unwrap().memory(),
+                    config.memory(),
+                    "{N} {bloom:?} {counter_bits}"
+                );
             }
         }
     }

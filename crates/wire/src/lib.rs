@@ -1,1 +1,105 @@
 //! The data plane's reports as bytes: versioned, checksummed, entropy-coded.
+//!
+//! The device runs an [`Encoder`], which is a [`ReportSink`](ucl_data_plane::ReportSink): it collects reports and hands out
+//! messages. The control plane runs one [`Receiver`] per stream, which reads them and notices a message that is missing,
+//! repeated or out of order. The uplink in every result is the length of these bytes ([`Encoder::uplink`]).
+//!
+//! ```
+//! use ucl_data_plane::{Config, DataPlane, KeyFormat, ReportRule, Shape};
+//! use ucl_wire::{Encoder, Message, Receiver};
+//!
+//! let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+//! let mut plane = DataPlane::<4>::new(config)?;
+//! let mut receiver = Receiver::new(7);
+//! let mut keys = 0;
+//! let mut encoder = Encoder::new(7, config, |message: &[u8]| {
+//!     if let Ok(Message::Reports(reports)) = receiver.receive(message) {
+//!         keys += reports.keys.len();
+//!     }
+//! })?;
+//! for key in 0..20_000u32 {
+//!     plane.insert(&(key % 5_000).to_le_bytes(), 1, &mut encoder)?;
+//! }
+//! plane.cut(&mut encoder);
+//! drop(encoder);
+//! assert!(keys > 1_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Version 1
+//!
+//! ```text
+//! message  = "UC" version kind varint(length) header payload crc32        little-endian throughout
+//! header   = varint stream, segment, epoch, seq
+//! payload  = configuration                                     (kind 0: opens a segment)
+//!          | keys carries slots                                (1: the buffer was full before the cut)
+//!          | keys carries slots totals counters                (2: a cut; 3: a peek, which does not end the epoch)
+//! keys     = n, flags, byte columns (or lengths, text, digests)
+//! carries  = n, gaps between counters, multiplicities          sorted, those of one counter added up
+//! slots    = n, gaps, taken flags, counts, holders' byte columns
+//! ```
+//! Every list is a block of byte symbols, raw, constant or entropy-coded, with its own frequency table: a message can be
+//! read without the ones before it, given the configuration that opened its segment. At an interval of 1,000 items, header,
+//! totals and checksum take 25 bytes.
+//!
+//! # What is guaranteed
+//!
+//! - The same reports give the same bytes on every machine; the bytes of version 1 are pinned by golden files.
+//! - Any bytes give a message or a [`WireError`], never a panic; a decoder allocates a few times [`MAX_BUFFER`] and eight
+//!   bytes per configured counter (at most [`MAX_COUNTERS`]), whatever the numbers in a message claim.
+//! - The sender holds at most its buffer ([`Encoder::with_buffer`]) and what encoding one cut takes.
+//! - Key order, and the sum of carries per counter, are what was reported. The order of carries is not kept.
+//!
+//! A CRC notices accidents, not forgers: authenticate the transport where that matters.
+//!
+//! # Why a coder of our own
+//!
+//! One snapshot of 4×9,338 8-bit counters after so many items, in bytes, and MB/s of counters: the best of 1,000, all in one
+//! run, on two busy cores of an AMD EPYC (`cargo bench -p ucl-wire`). Ours includes table, frame and checksum;
+//! `constriction` 0.5 writes no table.
+//!
+//! | items | order-0 entropy | this crate | zstd, level 1 | constriction (rANS, 14 bits) |
+//! |---|---|---|---|---|
+//! | 1,000 | 1,354 | 1,382 at 500 | 2,917 at 683 | 1,458 at 167 |
+//! | 16,000 | 8,584 | 8,648 at 538 | 11,759 at 278 | 8,676 at 160 |
+//! | 64,000 | 15,448 | 15,558 at 537 | 16,789 at 317 | 15,516 at 162 |
+//! | 908,576 | 29,613 | 29,788 at 517 | 29,927 at 873 | 29,620 at 156 |
+//!
+//! zstd looks for repetitions that hashed counters do not have, and its Huffman codes spend a whole bit on every zero;
+//! constriction divides where we multiply by a reciprocal, and has one state where we have four. Decoding a message
+//! runs at 290-400.
+
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod bytes;
+mod encoder;
+mod entropy;
+mod error;
+mod message;
+mod receiver;
+mod replay;
+mod sections;
+
+pub use encoder::{Encoder, Uplink};
+pub use error::WireError;
+pub use message::{EpochReports, Header, Message, decode_header, decode_message, split_message};
+pub use receiver::Receiver;
+pub use sections::cut::CutReport;
+pub use sections::keys::Keys;
+pub use sections::slots::{SlotReport, Slots};
+
+/// The version of the format that is written.
+pub const VERSION: u8 = 1;
+
+/// Counters of the largest sketch that can be sent: a hostile configuration makes a reader allocate 128 MiB, no more.
+pub const MAX_COUNTERS: usize = 1 << 24;
+
+/// Bytes of reports that an [`Encoder`] collects before it sends a message without waiting for the cut.
+pub const DEFAULT_BUFFER: usize = 1 << 16;
+
+/// The most that [`Encoder::with_buffer`] allows.
+pub const MAX_BUFFER: usize = 1 << 20;

@@ -6,6 +6,9 @@ pub use voting::VotingFilter;
 
 use crate::hash::{HashSeed, KeyHash};
 
+/// Items that a batch offers before it touches counters and Bloom filter.
+pub const CHUNK: usize = 64;
+
 /// Why something goes on into the linear sketch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -62,18 +65,18 @@ pub trait HeavyPart<const N: usize> {
     /// Offers one item. `out` may be written to in any case, and holds what is handed on if the answer is
     /// [`Offer::HandedOn`]: so the caller can lay out a buffer without a branch.
     fn offer(&mut self, h: KeyHash, key: &[u8; N], weight: u32, out: &mut HandedOn<N>) -> Offer;
-    /// Offers items, keys and weights, until `out` is full or there are no more; how many entries of `out` were filled.
-    fn offer_run<'k>(
+    /// Offers up to [`CHUNK`] items in order; how many entries of `out` were filled.
+    fn offer_chunk(
         &mut self,
         seed: &HashSeed,
-        items: &mut impl Iterator<Item = (&'k [u8; N], u32)>,
-        out: &mut [HandedOn<N>],
+        keys: &[[u8; N]],
+        weight: impl Fn(usize) -> u32,
+        out: &mut [HandedOn<N>; CHUNK],
     ) -> usize {
         let mut filled = 0;
-        while filled < out.len() {
-            let Some((key, weight)) = items.next() else { break };
+        for (i, key) in keys.iter().enumerate() {
             // Written always, kept only if something was handed on: no branch on a coin toss.
-            let offer = self.offer(seed.hash(key), key, weight, &mut out[filled]);
+            let offer = self.offer(seed.hash(key), key, weight(i), &mut out[filled]);
             filled += usize::from(offer == Offer::HandedOn);
         }
         filled

@@ -21,7 +21,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::hint::select_unpredictable;
 
-use super::{HandedOn, HeavyPart, Offer, Reason, SlotChange};
+use super::{CHUNK, HandedOn, HeavyPart, Offer, Reason, SlotChange};
 use crate::hash::{HashSeed, KeyHash};
 use crate::key::words;
 
@@ -85,18 +85,10 @@ impl<const N: usize> VotingFilter<N> {
     }
 }
 
-/// One item's vote. A function of slots and rule, not of the filter, so that a loop keeps both in registers.
+/// One item's vote. A function of the slot and the rule, not of the filter, so that a loop keeps them in registers.
 #[inline(always)]
-fn vote<const N: usize>(
-    slots: &mut [Slot<N>],
-    rule: Rule,
-    h: KeyHash,
-    key: &[u8; N],
-    weight: u32,
-    out: &mut HandedOn<N>,
-) -> Offer {
+fn vote<const N: usize>(slot: &mut Slot<N>, rule: Rule, key: &[u8; N], weight: u32, out: &mut HandedOn<N>) -> Offer {
     debug_assert!(weight > 0 && u64::from(weight) < rule.limit);
-    let slot = &mut slots[h.slot(slots.len() as u32)];
     let counts = slot.counts();
     let hit = words(key) == words(&slot.key);
     let weight_there = select_unpredictable(hit, u64::from(weight), u64::from(weight) << 32);
@@ -136,21 +128,28 @@ fn change_hands<const N: usize>(
 impl<const N: usize> HeavyPart<N> for VotingFilter<N> {
     #[inline(always)]
     fn offer(&mut self, h: KeyHash, key: &[u8; N], weight: u32, out: &mut HandedOn<N>) -> Offer {
-        vote(&mut self.slots, self.rule, h, key, weight, out)
+        let index = h.slot(self.slots.len() as u32);
+        vote(&mut self.slots[index], self.rule, key, weight, out)
     }
 
     #[inline(always)]
-    fn offer_run<'k>(
+    fn offer_chunk(
         &mut self,
         seed: &HashSeed,
-        items: &mut impl Iterator<Item = (&'k [u8; N], u32)>,
-        out: &mut [HandedOn<N>],
+        keys: &[[u8; N]],
+        weight: impl Fn(usize) -> u32,
+        out: &mut [HandedOn<N>; CHUNK],
     ) -> usize {
         let (slots, rule, seed) = (&mut self.slots[..], self.rule, *seed);
+        // All hashes first: an eviction is a branch that is often mispredicted, and the sooner it is known the less is
+        // lost. With the hash in the same loop a batch is a tenth slower.
+        let mut indices = [0u32; CHUNK];
+        for (index, key) in indices.iter_mut().zip(keys) {
+            *index = seed.hash(key).slot(slots.len() as u32) as u32;
+        }
         let mut filled = 0;
-        while filled < out.len() {
-            let Some((key, weight)) = items.next() else { break };
-            let offer = vote(slots, rule, seed.hash(key), key, weight, &mut out[filled]);
+        for (i, (key, index)) in keys.iter().zip(indices).enumerate() {
+            let offer = vote(&mut slots[index as usize], rule, key, weight(i), &mut out[filled]);
             filled += usize::from(offer == Offer::HandedOn);
         }
         filled

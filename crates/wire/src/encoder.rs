@@ -1,0 +1,262 @@
+//! The sending side: a sink for reports that writes messages.
+
+use alloc::vec::Vec;
+
+use ucl_data_plane::{Config, CounterIndex, Cut, Report, ReportSink};
+
+use crate::entropy::values::Scratch;
+use crate::message::{Header, Kind, frame, put_header};
+use crate::sections::carries::{self, CARRY_BYTES};
+use crate::sections::keys::Keys;
+use crate::sections::slots::{SlotReport, Slots};
+use crate::sections::{cut, segment};
+use crate::{DEFAULT_BUFFER, MAX_BUFFER, WireError};
+
+/// Bytes sent so far, by part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uplink {
+    /// Reported keys and their flags.
+    pub keys: u64,
+    /// Carries.
+    pub carries: u64,
+    /// Changed slots of the heavy part.
+    pub slots: u64,
+    /// Counters.
+    pub counters: u64,
+    /// Everything else: frames, headers, totals, checksums, configurations.
+    pub headers: u64,
+    /// Messages.
+    pub messages: u64,
+}
+
+impl Uplink {
+    /// All bytes.
+    pub fn total(&self) -> u64 {
+        self.keys + self.carries + self.slots + self.counters + self.headers
+    }
+}
+
+/// Collects reports and writes them as messages: one a cut, and one more whenever the collected reports reach the buffer's
+/// limit, so that the memory of the sender is bounded.
+///
+/// ```
+/// use ucl_data_plane::{Config, DataPlane, KeyFormat, ReportRule, Shape};
+/// use ucl_wire::{Encoder, Receiver};
+///
+/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+/// let mut plane = DataPlane::<4>::new(config)?;
+/// let mut link = Vec::new(); // a queue, a socket, a file
+/// let mut encoder = Encoder::new(7, config, |message: &[u8]| link.push(message.to_vec()))?;
+/// for key in 0..20_000u32 {
+///     plane.insert(&(key % 5_000).to_le_bytes(), 1, &mut encoder)?;
+/// }
+/// plane.cut(&mut encoder);
+/// let sent = encoder.uplink().total();
+///
+/// let mut receiver = Receiver::new(7);
+/// for message in &link {
+///     receiver.receive(message)?;
+/// }
+/// assert_eq!(sent, link.iter().map(|message| message.len() as u64).sum());
+/// assert_eq!(receiver.expects().epoch, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Encoder<F> {
+    config: Config,
+    next: Header,
+    keys: Keys,
+    carries: Vec<(CounterIndex, i64)>,
+    slots: Slots,
+    limit: usize,
+    uplink: Uplink,
+    scratch: Scratch,
+    body: Vec<u8>,
+    message: Vec<u8>,
+    out: F,
+}
+
+impl<F: FnMut(&[u8])> Encoder<F> {
+    /// The encoder of a stream's first segment, which it opens: the first message goes to `out` at once.
+    pub fn new(stream: u64, config: Config, out: F) -> Result<Self, WireError> {
+        let mut encoder = Self::resume(Header { stream, ..Header::default() }, config, out)?;
+        encoder.send_open();
+        Ok(encoder)
+    }
+
+    /// The encoder of a stream that goes on where [`Encoder::next`] of an earlier one said, in the same segment.
+    pub fn resume(next: Header, config: Config, out: F) -> Result<Self, WireError> {
+        segment::check(&config)?;
+        Ok(Self {
+            config,
+            next,
+            keys: Keys::new(config.keys),
+            carries: Vec::new(),
+            slots: Slots::new(config.keys),
+            limit: DEFAULT_BUFFER,
+            uplink: Uplink::default(),
+            scratch: Scratch::default(),
+            body: Vec::new(),
+            message: Vec::new(),
+            out,
+        })
+    }
+
+    /// Sets how many bytes of reports are collected before a message is sent without waiting for the cut
+    /// ([`DEFAULT_BUFFER`] unless told, at most [`MAX_BUFFER`]). A smaller buffer costs a few more bytes of uplink.
+    pub fn with_buffer(mut self, bytes: usize) -> Self {
+        self.limit = bytes.min(MAX_BUFFER);
+        self
+    }
+
+    /// The segment's configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The header of the next message.
+    pub fn next(&self) -> Header {
+        self.next
+    }
+
+    /// Bytes sent so far.
+    pub fn uplink(&self) -> Uplink {
+        self.uplink
+    }
+
+    /// Bytes held: collected reports and the buffers of encoding.
+    pub fn memory(&self) -> usize {
+        self.keys.memory()
+            + self.slots.memory()
+            + self.carries.capacity() * CARRY_BYTES
+            + self.scratch.memory()
+            + self.body.capacity()
+            + self.message.capacity()
+    }
+
+    /// Sends what was collected, without waiting for the cut.
+    pub fn flush(&mut self) {
+        if self.collected() > 0 {
+            self.send_reports(None);
+        }
+    }
+
+    /// Seals the segment and opens the next one, with another configuration. Cut first: what is collected still goes to
+    /// the old segment, but no counters do.
+    pub fn open_segment(&mut self, config: Config) -> Result<(), WireError> {
+        segment::check(&config)?;
+        self.flush();
+        self.config = config;
+        self.keys = Keys::new(config.keys);
+        self.slots = Slots::new(config.keys);
+        self.next.segment += 1;
+        self.send_open();
+        Ok(())
+    }
+
+    #[inline]
+    fn collected(&self) -> usize {
+        self.keys.bytes() + self.slots.bytes() + self.carries.len() * CARRY_BYTES
+    }
+
+    #[inline]
+    fn keep_within_limit(&mut self) {
+        if self.collected() >= self.limit {
+            self.make_room();
+        }
+    }
+
+    #[cold]
+    fn make_room(&mut self) {
+        // Carries of hot counters come again and again: adding them up may be all that is needed.
+        carries::compact(&mut self.carries);
+        if self.collected() >= self.limit / 2 {
+            self.flush();
+        }
+    }
+
+    fn send_open(&mut self) {
+        self.body.clear();
+        put_header(&self.next, &mut self.body);
+        segment::write(&self.config, &mut self.body);
+        self.send(Kind::SegmentOpen, Uplink::default());
+    }
+
+    fn send_reports(&mut self, cut: Option<&Cut<'_>>) {
+        let Self { body, scratch, .. } = self;
+        let mut parts = Uplink::default();
+        body.clear();
+        put_header(&self.next, body);
+        let mut section = |part: &mut u64, write: &mut dyn FnMut(&mut Scratch, &mut Vec<u8>)| {
+            let start = body.len();
+            write(scratch, body);
+            *part += (body.len() - start) as u64;
+        };
+        section(&mut parts.keys, &mut |scratch, out| self.keys.write(&self.config, scratch, out));
+        carries::compact(&mut self.carries);
+        section(&mut parts.carries, &mut |scratch, out| carries::write(&self.carries, &self.config, scratch, out));
+        section(&mut parts.slots, &mut |scratch, out| self.slots.write(scratch, out));
+        if let Some(cut) = cut {
+            section(&mut 0, &mut |_, out| cut::write_totals(cut, out));
+            section(&mut parts.counters, &mut |scratch, out| cut::write_counters(cut.counters, scratch, out));
+        }
+        self.keys.clear();
+        self.carries.clear();
+        self.slots.clear();
+        let kind = match cut {
+            None => Kind::Partial,
+            Some(cut) if cut.reset => Kind::Cut,
+            Some(_) => Kind::Peek,
+        };
+        self.send(kind, parts);
+        self.next.epoch += u64::from(kind == Kind::Cut);
+    }
+
+    fn send(&mut self, kind: Kind, parts: Uplink) {
+        frame(kind, &self.body, &mut self.message);
+        let sum = &mut self.uplink;
+        sum.keys += parts.keys;
+        sum.carries += parts.carries;
+        sum.slots += parts.slots;
+        sum.counters += parts.counters;
+        sum.headers += self.message.len() as u64 - parts.total();
+        sum.messages += 1;
+        self.next.seq += 1;
+        (self.out)(&self.message);
+    }
+}
+
+/// # Panics
+/// If a report does not fit the configuration: the encoder was given another one than the data plane.
+impl<F: FnMut(&[u8])> ReportSink for Encoder<F> {
+    // Reports are rare beside items: a call, so that the loop which inserts stays small.
+    #[inline(never)]
+    fn report(&mut self, report: Report<'_>) {
+        match report {
+            Report::Key { key, hot } => self.keys.push(key, hot),
+            Report::Carry { at, times } => self.carries.push((at, times)),
+            Report::Slot { slot, holder, count } => {
+                let change = SlotReport { slot, holder, count };
+                if !self.slots.push(change) {
+                    // Slots ascend within a message: one that does not starts another.
+                    self.flush();
+                    let pushed = self.slots.push(change);
+                    debug_assert!(pushed, "an empty list takes any slot");
+                }
+            }
+            Report::Cut(cut) => {
+                let shape = &self.config.shape;
+                let (counters, bits) = (shape.geometry().counters(), shape.counter_bits);
+                assert!(
+                    cut.counters.len() == counters
+                        && cut.counters.bits() == bits
+                        && cut.counters.signed() == shape.signed,
+                    "a cut's counters must be the configured {counters} {bits} ones",
+                );
+                self.send_reports(Some(&cut));
+                return;
+            }
+        }
+        self.keep_within_limit();
+    }
+}

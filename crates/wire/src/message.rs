@@ -1,0 +1,203 @@
+//! One message: frame, header and payload.
+//!
+//! ```text
+//! 55 43   version 01   kind   varint length   stream segment epoch seq (varints)   payload   CRC-32 of all before
+//!                                             '----------- length bytes ------------------'
+//! ```
+//! All fixed-width numbers are little-endian. Kinds: 0 opens a segment, 1 has reports without a cut, 2 with a cut that
+//! starts the counters again, 3 with one that does not (a peek).
+
+use alloc::vec::Vec;
+
+use ucl_data_plane::{Config, CounterIndex};
+
+use crate::bytes::{Reader, put_varint};
+use crate::sections::cut::{self, CutReport};
+use crate::sections::keys::Keys;
+use crate::sections::slots::Slots;
+use crate::sections::{carries, segment};
+use crate::{VERSION, WireError};
+
+/// How every message starts.
+pub(crate) const MAGIC: [u8; 2] = *b"UC";
+const CHECKSUM_BYTES: usize = 4;
+
+/// Where a message belongs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Header {
+    /// The stream: one data plane's. Small numbers take fewer bytes.
+    pub stream: u64,
+    /// The segment of the stream: one configuration of the linear sketch.
+    pub segment: u32,
+    /// The epoch of the stream: how many cuts came before.
+    pub epoch: u64,
+    /// The message of the stream: how many came before.
+    pub seq: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    SegmentOpen,
+    Partial,
+    Cut,
+    Peek,
+}
+
+/// What a message says.
+#[allow(clippy::large_enum_variant, reason = "all messages but the first are the large one")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// A segment starts, with this configuration.
+    SegmentOpen(Config),
+    /// Reports of one epoch.
+    Reports(EpochReports),
+}
+
+/// Reports of one epoch; the epoch's last message has the cut.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EpochReports {
+    /// Keys in the order of their reports.
+    pub keys: Keys,
+    /// Carries by counter; those of one counter are added up.
+    pub carries: Vec<(CounterIndex, i64)>,
+    /// Changed slots of the heavy part.
+    pub slots: Slots,
+    /// The end of the epoch.
+    pub cut: Option<CutReport>,
+}
+
+/// Replaces `out` by the message whose payload `body` holds after the header.
+pub(crate) fn frame(kind: Kind, body: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&[VERSION, kind as u8]);
+    put_varint(out, body.len() as u64);
+    out.extend_from_slice(body);
+    let checksum = crc32fast::hash(out);
+    out.extend_from_slice(&checksum.to_le_bytes());
+}
+
+pub(crate) fn put_header(header: &Header, body: &mut Vec<u8>) {
+    put_varint(body, header.stream);
+    put_varint(body, header.segment.into());
+    put_varint(body, header.epoch);
+    put_varint(body, header.seq);
+}
+
+/// Splits concatenated messages: the first one, and the rest. [`WireError::Truncated`] asks for more bytes. Nothing but
+/// the frame is looked at.
+///
+/// ```
+/// use ucl_wire::{WireError, split_message};
+///
+/// assert!(matches!(split_message(b"UC\x01\x00"), Err(WireError::Truncated { .. })));
+/// assert!(matches!(split_message(b"GET / HTTP/1.1"), Err(WireError::NotAMessage { .. })));
+/// ```
+pub fn split_message(bytes: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
+    let mut reader = Reader::new(bytes);
+    let (_, length) = open_frame(&mut reader)?;
+    let length = length.saturating_add(CHECKSUM_BYTES);
+    reader.take(length, "message")?;
+    Ok(bytes.split_at(bytes.len() - reader.rest().len()))
+}
+
+/// The kind's byte and the length of what follows.
+fn open_frame(reader: &mut Reader<'_>) -> Result<(u8, usize), WireError> {
+    let got = reader.array("message")?;
+    if got != MAGIC {
+        return Err(WireError::NotAMessage { got });
+    }
+    match reader.byte("version")? {
+        VERSION => {}
+        0 => return Err(WireError::Corrupt { what: "version" }),
+        got => return Err(WireError::NewerVersion { got }),
+    }
+    let kind = reader.byte("kind")?;
+    let length = reader.bounded("message length", u32::MAX.into())?;
+    Ok((kind, usize::try_from(length).unwrap_or(usize::MAX)))
+}
+
+/// A message whose frame and checksum hold, read up to its header.
+pub(crate) struct Opened<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) header: Header,
+    payload: Reader<'a>,
+}
+
+impl<'a> Opened<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Result<Self, WireError> {
+        let mut reader = Reader::new(bytes);
+        let (kind, length) = open_frame(&mut reader)?;
+        let mut body = Reader::new(reader.take(length, "message")?);
+        let stored = u32::from_le_bytes(reader.array("checksum")?);
+        reader.end()?;
+        let computed = crc32fast::hash(&bytes[..bytes.len() - CHECKSUM_BYTES]);
+        if stored != computed {
+            return Err(WireError::Checksum { stored, computed });
+        }
+        let kind = match kind {
+            0 => Kind::SegmentOpen,
+            1 => Kind::Partial,
+            2 => Kind::Cut,
+            3 => Kind::Peek,
+            _ => return Err(WireError::Corrupt { what: "kind" }),
+        };
+        let header = Header {
+            stream: body.varint("stream")?,
+            segment: body.bounded("segment", u32::MAX.into())? as u32,
+            epoch: body.varint("epoch")?,
+            seq: body.varint("seq")?,
+        };
+        Ok(Self { kind, header, payload: body })
+    }
+
+    /// Reads the payload, reports by the configuration that opened their segment.
+    pub(crate) fn message(mut self, segment: Option<&Config>) -> Result<Message, WireError> {
+        let reader = &mut self.payload;
+        let message = match (self.kind, segment) {
+            (Kind::SegmentOpen, _) => Message::SegmentOpen(segment::read(reader)?),
+            (_, None) => return Err(WireError::UnknownSegment { segment: self.header.segment }),
+            (kind, Some(config)) => {
+                segment::check(config)?;
+                Message::Reports(EpochReports {
+                    keys: Keys::read(reader, config)?,
+                    carries: carries::read(reader, config)?,
+                    slots: Slots::read(reader, config)?,
+                    cut: match kind {
+                        Kind::Cut => Some(cut::read(reader, config, true)?),
+                        Kind::Peek => Some(cut::read(reader, config, false)?),
+                        Kind::SegmentOpen | Kind::Partial => None,
+                    },
+                })
+            }
+        };
+        reader.end()?;
+        Ok(message)
+    }
+}
+
+/// The header of a message whose checksum holds: enough to hand it to its stream's [`Receiver`](crate::Receiver).
+pub fn decode_header(bytes: &[u8]) -> Result<Header, WireError> {
+    Ok(Opened::new(bytes)?.header)
+}
+
+/// Reads one message. Reports are read by the configuration that opened their segment; a message that opens one needs none.
+///
+/// Any bytes give a message or an error, never a panic. What is allocated is bounded by [`MAX_BUFFER`](crate::MAX_BUFFER)
+/// and the number of counters in `segment`, never by a number in the bytes alone.
+///
+/// ```
+/// use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
+/// use ucl_wire::{Encoder, Message, decode_message};
+///
+/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+/// let mut sent = Vec::new();
+/// Encoder::new(7, config, |message: &[u8]| sent.push(message.to_vec()))?;
+/// let (header, message) = decode_message(&sent[0], None)?;
+/// assert_eq!((header.stream, message), (7, Message::SegmentOpen(config)));
+/// # Ok::<(), ucl_wire::WireError>(())
+/// ```
+pub fn decode_message(bytes: &[u8], segment: Option<&Config>) -> Result<(Header, Message), WireError> {
+    let opened = Opened::new(bytes)?;
+    Ok((opened.header, opened.message(segment)?))
+}

@@ -1,0 +1,34 @@
+//! From decoded messages back to reports, so that a control plane needs not know how they came.
+
+use ucl_data_plane::{Config, Counters, Cut, Report, ReportSink};
+
+use crate::message::EpochReports;
+
+impl EpochReports {
+    /// Hands every report to `sink`, in the order of the data plane: keys, carries, slots, cut. (Keys and carries
+    /// alternate there; what they add up to is the same.)
+    pub fn replay(&self, segment: &Config, sink: &mut impl ReportSink) {
+        for (key, hot) in self.keys.iter() {
+            sink.report(Report::Key { key, hot });
+        }
+        for &(at, times) in &self.carries {
+            sink.report(Report::Carry { at, times });
+        }
+        for change in self.slots.iter() {
+            sink.report(Report::Slot { slot: change.slot, holder: change.holder, count: change.count });
+        }
+        if let Some(cut) = &self.cut {
+            let shape = &segment.shape;
+            let counters = Counters::from_remainders(&cut.counters, shape.counter_bits, shape.signed);
+            sink.report(Report::Cut(Cut {
+                items: cut.items,
+                weight: cut.weight,
+                sketch_weight: cut.sketch_weight,
+                smallest_weight: cut.smallest_weight,
+                carries: cut.carries,
+                counters: &counters,
+                reset: cut.reset,
+            }));
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The end of an epoch: totals and counters.
+//!
+//! Counters of 4 and 8 bits are byte symbols as they stand in memory (two 4-bit counters to the byte), wider ones are values,
+//! signed ones zig-zag. Hashing makes counters as good as independent, so their order-0 entropy is all there is to gain.
+
+use alloc::vec::Vec;
+
+use ucl_data_plane::{Config, CounterBits, CounterWords, Counters, Cut};
+
+use crate::WireError;
+use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
+use crate::entropy::block;
+use crate::entropy::values::{self, Scratch};
+
+/// The counters and totals at one consistent moment: what a [`Cut`] said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CutReport {
+    /// Items inserted so far.
+    pub items: u64,
+    /// Their weight.
+    pub weight: u64,
+    /// The weight that went into the linear sketch so far, in this segment.
+    pub sketch_weight: u64,
+    /// The smallest weight of an item so far (0 before the first).
+    pub smallest_weight: u64,
+    /// The sum of all carries' `times` since the last cut, modulo 2^64.
+    pub carries: u64,
+    /// Whether the counters start again from zero after this cut.
+    pub reset: bool,
+    /// The remainders.
+    pub counters: Vec<i64>,
+}
+
+/// Appends the totals; `reset` is in the message's kind.
+pub(crate) fn write_totals(cut: &Cut<'_>, out: &mut Vec<u8>) {
+    put_varint(out, cut.items);
+    // Mostly 0: items of weight 1.
+    put_varint(out, zigzag(cut.weight.wrapping_sub(cut.items) as i64));
+    put_varint(out, cut.sketch_weight);
+    put_varint(out, cut.smallest_weight);
+    put_varint(out, cut.carries);
+}
+
+/// Appends the counters.
+pub(crate) fn write_counters(counters: &Counters, scratch: &mut Scratch, out: &mut Vec<u8>) {
+    let signed = counters.signed();
+    match counters.words() {
+        CounterWords::B4(words) | CounterWords::B8(words) => block::write(words, 8, &mut scratch.words, out),
+        CounterWords::B16(words) if signed => {
+            values::write(words.iter().map(|&w| zigzag((w as i16).into())), scratch, out)
+        }
+        CounterWords::B16(words) => values::write(words.iter().map(|&w| w.into()), scratch, out),
+        CounterWords::B32(words) if signed => {
+            values::write(words.iter().map(|&w| zigzag((w as i32).into())), scratch, out)
+        }
+        CounterWords::B32(words) => values::write(words.iter().map(|&w| w.into()), scratch, out),
+    }
+}
+
+pub(crate) fn read(reader: &mut Reader<'_>, config: &Config, reset: bool) -> Result<CutReport, WireError> {
+    let items = reader.varint("items")?;
+    let weight = items.wrapping_add(unzigzag(reader.varint("weight")?) as u64);
+    Ok(CutReport {
+        items,
+        weight,
+        sketch_weight: reader.varint("sketch weight")?,
+        smallest_weight: reader.varint("smallest weight")?,
+        carries: reader.varint("number of carries")?,
+        reset,
+        counters: read_counters(reader, config)?,
+    })
+}
+
+fn read_counters(reader: &mut Reader<'_>, config: &Config) -> Result<Vec<i64>, WireError> {
+    let n = config.shape.geometry().counters();
+    let signed = config.shape.signed;
+    let what = "counters";
+    match config.shape.counter_bits {
+        CounterBits::B4 => {
+            let words = block::read(reader, n.div_ceil(2), 8, what)?;
+            if n % 2 == 1 && words.last().is_some_and(|last| last >> 4 != 0) {
+                return Err(WireError::Corrupt { what });
+            }
+            let extend = |half: u8| if signed { i64::from((half << 4) as i8 >> 4) } else { half.into() };
+            Ok(words.iter().flat_map(|&word| [extend(word & 15), extend(word >> 4)]).take(n).collect())
+        }
+        CounterBits::B8 => {
+            let words = block::read(reader, n, 8, what)?;
+            Ok(words.iter().map(|&word| if signed { i64::from(word as i8) } else { word.into() }).collect())
+        }
+        bits @ (CounterBits::B16 | CounterBits::B32) => {
+            let counter = |value: u64| match value >> bits.bits() {
+                0 => Ok(if signed { unzigzag(value) } else { value as i64 }),
+                _ => Err(WireError::Corrupt { what }),
+            };
+            values::read(reader, n, what)?.into_iter().map(counter).collect()
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Reported keys, in the order of the reports.
+//!
+//! On the wire: their number; a block of flags; keys of one size as byte columns; keys of any length as lengths and one
+//! block of text. A long key's digest follows from the key and the segment's seed: it travels only where it does not.
+
+use alloc::vec::Vec;
+
+use ucl_data_plane::{Config, HashSeed, KeyFormat, KeyRef, MAX_KEY_BYTES, digest};
+
+use super::{MAX_COLLECTED, read_count, read_rows, write_rows};
+use crate::WireError;
+use crate::bytes::{Reader, put_varint};
+use crate::entropy::block;
+use crate::entropy::values::{self, Scratch};
+
+const HOT: u8 = 1;
+const KIND: u8 = 6;
+const WHOLE: u8 = 0;
+const DIGESTED: u8 = 2;
+const DIGEST: u8 = 4;
+/// On the wire only: the digest is not the one that the segment's seed gives.
+const FOREIGN: u8 = 6;
+
+/// Reported keys with their hot flags, in order. The first report of a key is its birth: the order is kept.
+///
+/// ```
+/// use ucl_data_plane::{KeyFormat, KeyRef};
+/// use ucl_wire::Keys;
+///
+/// let mut keys = Keys::new(KeyFormat::Fixed(4));
+/// keys.push(KeyRef::Whole(&7u32.to_le_bytes()), true);
+/// assert_eq!(keys.len(), 1);
+/// assert_eq!(keys.iter().next(), Some((KeyRef::Whole(&[7, 0, 0, 0]), true)));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keys {
+    format: KeyFormat,
+    flags: Vec<u8>,
+    /// Keys of one size, back to back; or digests of long ones, 16 bytes each.
+    rows: Vec<u8>,
+    /// Of each key sent in full: its length.
+    lengths: Vec<u16>,
+    text: Vec<u8>,
+}
+
+impl Keys {
+    /// No keys yet, of this format.
+    pub fn new(format: KeyFormat) -> Self {
+        Self { format, flags: Vec::new(), rows: Vec::new(), lengths: Vec::new(), text: Vec::new() }
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.flags.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.flags.is_empty()
+    }
+
+    /// How the keys sit in slots.
+    pub fn format(&self) -> KeyFormat {
+        self.format
+    }
+
+    /// Appends a key.
+    ///
+    /// # Panics
+    /// If the key is not of this format: the sender was given another configuration than the data plane.
+    #[inline]
+    pub fn push(&mut self, key: KeyRef<'_>, hot: bool) {
+        let kind = match (self.format, key) {
+            (KeyFormat::Fixed(bytes), KeyRef::Whole(key)) if key.len() == usize::from(bytes) => {
+                self.rows.extend_from_slice(key);
+                WHOLE
+            }
+            (KeyFormat::Digest, KeyRef::Digested { digest, bytes }) if bytes.len() <= MAX_KEY_BYTES => {
+                self.rows.extend_from_slice(&digest);
+                self.lengths.push(bytes.len() as u16);
+                self.text.extend_from_slice(bytes);
+                DIGESTED
+            }
+            (KeyFormat::Digest, KeyRef::Digest(digest)) => {
+                self.rows.extend_from_slice(&digest);
+                DIGEST
+            }
+            (format, key) => panic!("{key:?} among {format}"),
+        };
+        self.flags.push(kind | u8::from(hot));
+    }
+
+    /// All keys with their hot flags, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (KeyRef<'_>, bool)> + '_ {
+        let mut lengths = self.lengths.iter();
+        let mut text = self.text.as_slice();
+        self.flags.iter().zip(self.rows.chunks_exact(self.format.slot_bytes())).map(move |(&flags, row)| {
+            let key = match flags & KIND {
+                WHOLE => KeyRef::Whole(row),
+                kind => {
+                    let digest = row.try_into().expect("digests have 16 bytes");
+                    if kind == DIGEST {
+                        KeyRef::Digest(digest)
+                    } else {
+                        let length = *lengths.next().expect("one length a key in full");
+                        let (bytes, rest) = text.split_at(length.into());
+                        text = rest;
+                        KeyRef::Digested { digest, bytes }
+                    }
+                }
+            };
+            (key, flags & HOT != 0)
+        })
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.flags.clear();
+        self.rows.clear();
+        self.lengths.clear();
+        self.text.clear();
+    }
+
+    /// Bytes collected.
+    pub(crate) fn bytes(&self) -> usize {
+        self.flags.len() + self.rows.len() + 2 * self.lengths.len() + self.text.len()
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.flags.capacity() + self.rows.capacity() + 2 * self.lengths.capacity() + self.text.capacity()
+    }
+
+    pub(crate) fn write(&self, config: &Config, scratch: &mut Scratch, out: &mut Vec<u8>) {
+        put_varint(out, self.len() as u64);
+        if self.is_empty() {
+            return;
+        }
+        if let KeyFormat::Fixed(bytes) = self.format {
+            block::write(&self.flags, 1, &mut scratch.words, out);
+            write_rows(&self.rows, bytes.into(), scratch, out);
+            return;
+        }
+        let seed = HashSeed::new(config.seed).digest_seed();
+        let mut digests = Vec::new();
+        let mut flags = Vec::with_capacity(self.len());
+        for (key, hot) in self.iter() {
+            let (kind, sent) = match key {
+                KeyRef::Digested { digest: d, bytes } if d == digest(bytes, seed) => (DIGESTED, None),
+                KeyRef::Digested { digest, .. } => (FOREIGN, Some(digest)),
+                KeyRef::Digest(digest) => (DIGEST, Some(digest)),
+                KeyRef::Whole(_) => unreachable!("push lets none in"),
+            };
+            flags.push(kind | u8::from(hot));
+            digests.extend(sent.into_iter().flatten());
+        }
+        block::write(&flags, 3, &mut scratch.words, out);
+        values::write(self.lengths.iter().map(|&length| length.into()), scratch, out);
+        block::write(&self.text, 8, &mut scratch.words, out);
+        // Digests are as random as bytes get: as they are.
+        out.extend_from_slice(&digests);
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>, config: &Config) -> Result<Self, WireError> {
+        let mut keys = Self::new(config.keys);
+        let n = read_count(reader, "keys", config.keys.slot_bytes())?;
+        if n == 0 {
+            return Ok(keys);
+        }
+        if let KeyFormat::Fixed(bytes) = config.keys {
+            keys.flags = block::read(reader, n, 1, "hot flags")?;
+            keys.rows = read_rows(reader, n, bytes.into(), "keys")?;
+            return Ok(keys);
+        }
+        let flags = block::read(reader, n, 3, "key flags")?;
+        let in_full = flags.iter().filter(|&&f| matches!(f & KIND, DIGESTED | FOREIGN)).count();
+        let lengths = values::read(reader, in_full, "key lengths")?;
+        let mut total = 0;
+        for &length in &lengths {
+            if length > MAX_KEY_BYTES as u64 {
+                return Err(WireError::TooLarge { what: "key length", value: length, most: MAX_KEY_BYTES as u64 });
+            }
+            total += length as usize;
+        }
+        if total > MAX_COLLECTED {
+            let (value, most) = (total as u64, MAX_COLLECTED as u64);
+            return Err(WireError::TooLarge { what: "bytes of long keys", value, most });
+        }
+        let text = block::read(reader, total, 8, "long keys")?;
+
+        let seed = HashSeed::new(config.seed).digest_seed();
+        let (mut lengths, mut text) = (lengths.into_iter(), text.as_slice());
+        for flags in flags {
+            let hot = flags & HOT != 0;
+            let mut next = || {
+                // As many lengths as keys in full, and as much text as the lengths say: both were counted above.
+                let (bytes, rest) = text.split_at(lengths.next().unwrap_or_default() as usize);
+                text = rest;
+                bytes
+            };
+            match flags & KIND {
+                DIGESTED => {
+                    let bytes = next();
+                    keys.push(KeyRef::Digested { digest: digest(bytes, seed), bytes }, hot);
+                }
+                FOREIGN => {
+                    let digest = reader.array("digest")?;
+                    keys.push(KeyRef::Digested { digest, bytes: next() }, hot);
+                }
+                DIGEST => keys.push(KeyRef::Digest(reader.array("digest")?), hot),
+                _ => return Err(WireError::Corrupt { what: "key flags" }),
+            }
+        }
+        Ok(keys)
+    }
+}

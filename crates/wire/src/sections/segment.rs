@@ -1,0 +1,80 @@
+//! The configuration that opens a segment: with it the control plane rebuilds every column.
+
+use alloc::vec::Vec;
+
+use ucl_data_plane::{BloomKind, Config, CounterBits, KeyFormat, ReportRule, Shape};
+
+use crate::bytes::{Reader, put_varint};
+use crate::{MAX_COUNTERS, WireError};
+
+/// Whether a configuration is within the limits of the format.
+pub(crate) fn check(config: &Config) -> Result<(), WireError> {
+    config.shape.validate()?;
+    if let KeyFormat::Fixed(bytes) = config.keys
+        && !KeyFormat::FIXED_SIZES.contains(&bytes.into())
+    {
+        return Err(WireError::Corrupt { what: "key size" });
+    }
+    let (value, most) = (config.shape.geometry().counters() as u64, MAX_COUNTERS as u64);
+    if value > most { Err(WireError::TooLarge { what: "counters", value, most }) } else { Ok(()) }
+}
+
+pub(crate) fn write(config: &Config, out: &mut Vec<u8>) {
+    let shape = &config.shape;
+    out.push(match config.keys {
+        KeyFormat::Fixed(bytes) => bytes,
+        KeyFormat::Digest => 0,
+    });
+    out.push(match config.rule {
+        ReportRule::Paper => 0,
+        ReportRule::New => 1,
+    });
+    out.extend_from_slice(&config.seed.to_le_bytes());
+    put_varint(out, shape.slots.into());
+    put_varint(out, shape.vote_ratio.into());
+    put_varint(out, shape.rows.into());
+    put_varint(out, shape.width.into());
+    out.push(shape.counter_bits.bits() as u8);
+    out.push(shape.signed.into());
+    out.push(match shape.bloom {
+        BloomKind::Classic => 0,
+        BloomKind::SplitBlock => 1,
+    });
+    put_varint(out, shape.bloom_bits.into());
+    out.push(shape.bloom_hashes);
+}
+
+pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Config, WireError> {
+    let keys = match reader.byte("key format")? {
+        0 => KeyFormat::Digest,
+        bytes => KeyFormat::Fixed(bytes),
+    };
+    let rule = match reader.byte("report rule")? {
+        0 => ReportRule::Paper,
+        1 => ReportRule::New,
+        _ => return Err(WireError::Corrupt { what: "report rule" }),
+    };
+    let seed = u64::from_le_bytes(reader.array("seed")?);
+    let shape = Shape {
+        slots: reader.bounded("slots", u32::MAX.into())? as u32,
+        vote_ratio: reader.bounded("vote ratio", u32::MAX.into())? as u32,
+        rows: reader.bounded("rows", u16::MAX.into())? as u16,
+        width: reader.bounded("width", u32::MAX.into())? as u32,
+        counter_bits: CounterBits::new(reader.byte("counter bits")?.into())?,
+        signed: match reader.byte("signed")? {
+            0 => false,
+            1 => true,
+            _ => return Err(WireError::Corrupt { what: "signed flag" }),
+        },
+        bloom: match reader.byte("Bloom kind")? {
+            0 => BloomKind::Classic,
+            1 => BloomKind::SplitBlock,
+            _ => return Err(WireError::Corrupt { what: "Bloom kind" }),
+        },
+        bloom_bits: reader.bounded("Bloom bits", u32::MAX.into())? as u32,
+        bloom_hashes: reader.byte("Bloom hashes")?,
+    };
+    let config = Config { keys, shape, rule, seed };
+    check(&config)?;
+    Ok(config)
+}

@@ -1,0 +1,147 @@
+//! The bytes of version 1, pinned: a reader of tomorrow reads the messages of today, and every machine writes the same.
+//!
+//! After a change of the format (a new version, never this one):
+//! `UCL_REGENERATE=1 cargo test -p ucl-wire --test golden`
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use ucl_data_plane::{
+    BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, HashSeed, KeyFormat, KeyRef, Report, ReportRule,
+    ReportSink, Shape, digest,
+};
+use ucl_wire::{Encoder, Header, Message, decode_message};
+
+fn config(keys: KeyFormat, width: u32, counter_bits: CounterBits, signed: bool) -> Config {
+    let shape = Shape {
+        slots: 100,
+        vote_ratio: 8,
+        rows: 2,
+        width,
+        counter_bits,
+        signed,
+        bloom: BloomKind::SplitBlock,
+        bloom_bits: 4096,
+        bloom_hashes: 6,
+    };
+    Config { keys, shape, rule: ReportRule::New, seed: 0x0123_4567_89ab_cdef }
+}
+
+fn counters(config: &Config) -> Counters {
+    let shape = &config.shape;
+    let mut counters = Counters::new(shape.geometry().counters(), shape.counter_bits, shape.signed);
+    for i in 0..counters.len() as u64 {
+        let weight = i * i % 97 / 24 * (i * i % 89) / 20 + u64::from(i % 500 == 3) * 100_000;
+        let _carried = counters.add(i as usize, shape.signed && i % 3 == 0, weight);
+    }
+    counters
+}
+
+/// One of each report, with counters that only integers decide.
+fn tell(config: &Config, reset: bool, sink: &mut impl ReportSink) {
+    for i in 0..40u32 {
+        let long = format!("/item/{}", i * i);
+        let small = (i * 37 % 300).to_le_bytes();
+        let fixed: Vec<u8> = small.iter().copied().cycle().take(config.keys.slot_bytes()).collect();
+        let own = digest(long.as_bytes(), HashSeed::new(config.seed).digest_seed());
+        let key = match (config.keys, i % 8) {
+            (KeyFormat::Fixed(_), _) => KeyRef::Whole(&fixed),
+            (KeyFormat::Digest, 7) => KeyRef::Digest(own),
+            (KeyFormat::Digest, 6) => KeyRef::Digested { digest: [i as u8; 16], bytes: long.as_bytes() },
+            (KeyFormat::Digest, _) => KeyRef::Digested { digest: own, bytes: long.as_bytes() },
+        };
+        sink.report(Report::Key { key, hot: i % 3 == 0 });
+        let at = CounterIndex(i * 11 % 30);
+        sink.report(Report::Carry { at, times: if config.shape.signed && i % 2 == 0 { -2 } else { 1 } });
+    }
+    for slot in (0..100).step_by(7) {
+        let holder = vec![slot as u8; config.keys.slot_bytes()];
+        sink.report(Report::Slot {
+            slot,
+            holder: (slot % 2 == 0).then_some(&holder[..]),
+            count: u64::from(slot).pow(3),
+        });
+    }
+    let counters = counters(config);
+    let (items, weight, sketch_weight) = (1_000_000, 1_000_500, 800_000);
+    let cut = Cut { items, weight, sketch_weight, smallest_weight: 1, carries: 40, counters: &counters, reset };
+    sink.report(Report::Cut(cut));
+}
+
+fn cases() -> Vec<(&'static str, Config, bool)> {
+    let fixed = KeyFormat::Fixed;
+    vec![
+        ("fixed4-8bit", config(fixed(4), 60, CounterBits::B8, false), true),
+        ("fixed4-8bit-long", config(fixed(4), 5000, CounterBits::B8, false), true),
+        ("fixed8-4bit-peek", config(fixed(8), 75, CounterBits::B4, false), false),
+        ("fixed13-16bit-signed", config(fixed(13), 60, CounterBits::B16, true), true),
+        ("fixed16-32bit", config(fixed(16), 700, CounterBits::B32, false), true),
+        ("digest-8bit-signed", config(KeyFormat::Digest, 60, CounterBits::B8, true), true),
+    ]
+}
+
+fn messages(config: &Config, reset: bool) -> Vec<Vec<u8>> {
+    let mut messages = Vec::new();
+    let mut encoder = Encoder::new(300, *config, |message: &[u8]| messages.push(message.to_vec())).unwrap();
+    tell(config, reset, &mut encoder);
+    drop(encoder);
+    messages
+}
+
+fn path(name: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "tests", "golden", &format!("v1-{name}.hex")].iter().collect()
+}
+
+/// 32 bytes a line, a blank line between messages.
+fn to_hex(messages: &[Vec<u8>]) -> String {
+    let mut text = String::new();
+    for (i, message) in messages.iter().enumerate() {
+        text.push_str(if i > 0 { "\n" } else { "" });
+        for line in message.chunks(32) {
+            line.iter().for_each(|byte| write!(text, "{byte:02x}").expect("writing to a string"));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn from_hex(text: &str) -> Vec<Vec<u8>> {
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    let message = |hex: &str| hex.replace('\n', "").as_bytes().chunks(2).map(byte).collect();
+    text.trim_end().split("\n\n").map(message).collect()
+}
+
+#[test]
+fn version_1_is_written_as_ever() {
+    for (name, config, reset) in cases() {
+        let written = messages(&config, reset);
+        if std::env::var_os("UCL_REGENERATE").is_some() {
+            std::fs::write(path(name), to_hex(&written)).unwrap();
+        }
+        let golden = std::fs::read_to_string(path(name)).unwrap();
+        assert_eq!(to_hex(&written), golden, "{name}");
+    }
+}
+
+#[test]
+fn version_1_is_read_as_ever() {
+    for (name, config, reset) in cases() {
+        let golden = from_hex(&std::fs::read_to_string(path(name)).unwrap());
+        let [open, reports] = golden.as_slice() else { panic!("{name}: two messages") };
+        let (header, message) = decode_message(open, None).unwrap();
+        assert_eq!(header, Header { stream: 300, ..Header::default() });
+        assert_eq!(message, Message::SegmentOpen(config), "{name}");
+        let (header, message) = decode_message(reports, Some(&config)).unwrap();
+        assert_eq!(header.seq, 1);
+        let Message::Reports(reports) = message else { panic!("{name}: reports") };
+        assert_eq!(reports.keys.len(), 40);
+        assert_eq!(reports.carries.iter().map(|&(_, n)| n).sum::<i64>(), if config.shape.signed { -20 } else { 40 });
+        assert_eq!(
+            reports.slots.iter().map(|s| s.count).sum::<u64>(),
+            (0..100).step_by(7).map(|s: u64| s.pow(3)).sum()
+        );
+        let cut = reports.cut.unwrap();
+        assert_eq!((cut.items, cut.weight, cut.reset), (1_000_000, 1_000_500, reset));
+        assert_eq!(cut.counters, counters(&config).iter().collect::<Vec<_>>(), "{name}");
+    }
+}

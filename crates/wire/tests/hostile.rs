@@ -1,0 +1,164 @@
+//! Bytes from anyone give a message or an error: never a panic, and never an allocation that only a number asked for.
+#![allow(unsafe_code, reason = "an allocator that remembers the largest request")]
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use common::{config, tell, told};
+use proptest::prelude::*;
+use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
+use ucl_wire::{Encoder, MAX_BUFFER, Receiver, WireError, decode_message, split_message};
+
+struct Watching;
+
+thread_local! {
+    static LARGEST: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: every call is the system allocator's own.
+unsafe impl GlobalAlloc for Watching {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LARGEST.with(|largest| largest.set(largest.get().max(layout.size())));
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Watching = Watching;
+
+/// Decodes, and returns the largest allocation on the way.
+fn watched(bytes: &[u8], segment: Option<&Config>) -> (Result<(), WireError>, usize) {
+    LARGEST.with(|largest| largest.set(0));
+    let result = decode_message(bytes, segment).map(drop);
+    (result, LARGEST.with(Cell::get))
+}
+
+/// What a decoder may ask for in one go: eight bytes for every counter, and a few times what a sender may collect.
+fn bound(config: &Config) -> usize {
+    8 * config.shape.geometry().counters() + 4 * MAX_BUFFER
+}
+
+fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
+    let end = bytes.len() - 4;
+    let checksum = crc32fast::hash(&bytes[..end]);
+    bytes[end..].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+fn messages() -> impl Strategy<Value = (Config, Vec<Vec<u8>>)> {
+    config().prop_flat_map(|config| (Just(config), told(config))).prop_map(|(config, told)| {
+        let mut messages = Vec::new();
+        let mut encoder = Encoder::new(1, config, |message: &[u8]| messages.push(message.to_vec())).unwrap();
+        tell(&config, &told, &mut encoder);
+        encoder.flush();
+        drop(encoder);
+        (config, messages)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn arbitrary_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..300), config in config()) {
+        prop_assert!(decode_message(&bytes, Some(&config)).is_err());
+        prop_assert!(Receiver::new(1).receive(&bytes).is_err());
+        let _ = split_message(&bytes);
+    }
+
+    /// The body is arbitrary but the frame and the checksum hold: the parsers themselves are reached.
+    #[test]
+    fn arbitrary_bodies_do_no_harm(
+        body in prop::collection::vec(prop_oneof![any::<u8>(), 0u8..3], 0..120), kind in 0u8..5, config in config(),
+    ) {
+        let mut bytes = vec![b'U', b'C', 1, kind, body.len() as u8];
+        bytes.extend_from_slice(&body);
+        bytes.extend_from_slice(&[0; 4]);
+        let (_, largest) = watched(&with_checksum(bytes), Some(&config));
+        prop_assert!(largest <= bound(&config), "{largest} bytes");
+    }
+
+    #[test]
+    fn a_flipped_bit_is_noticed((config, messages) in messages(), at: prop::sample::Index, bit in 0u32..8) {
+        for message in messages {
+            let mut broken = message.clone();
+            broken[at.index(message.len())] ^= 1 << bit;
+            prop_assert!(decode_message(&broken, Some(&config)).is_err());
+        }
+    }
+
+    #[test]
+    fn a_truncated_message_is_noticed((config, messages) in messages(), at: prop::sample::Index) {
+        for message in messages {
+            let cut = &message[..at.index(message.len())];
+            let truncated = matches!(decode_message(cut, Some(&config)), Err(WireError::Truncated { .. }));
+            prop_assert!(truncated);
+        }
+    }
+
+    /// A sender that is wrong but computes its checksum: any outcome but a panic or a large allocation.
+    #[test]
+    fn wrong_bytes_with_a_right_checksum_do_no_harm(
+        (config, messages) in messages(), flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        for message in messages {
+            let mut broken = message.clone();
+            for (at, byte) in &flips {
+                let at = at.index(message.len() - 4);
+                broken[at] = *byte;
+            }
+            let (_, largest) = watched(&with_checksum(broken), Some(&config));
+            prop_assert!(largest <= bound(&config), "{largest} bytes");
+        }
+    }
+}
+
+fn paper() -> Config {
+    Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 }
+}
+
+#[test]
+fn a_number_alone_allocates_nothing() {
+    // Stream, segment, epoch and seq 0, then 2^62 keys.
+    let keys = [0, 0, 0, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40];
+    let mut bytes = vec![b'U', b'C', 1, 1, keys.len() as u8];
+    bytes.extend_from_slice(&keys);
+    bytes.extend_from_slice(&[0; 4]);
+    let (result, largest) = watched(&with_checksum(bytes), Some(&paper()));
+    assert!(matches!(result, Err(WireError::TooLarge { what: "keys", .. })), "{result:?}");
+    assert!(largest < 1024, "{largest} bytes");
+}
+
+#[test]
+fn a_huge_sketch_is_refused_by_both_sides() {
+    let huge = Config { shape: Shape { rows: 16, width: 1 << 27, ..Shape::PAPER_64KB }, ..paper() };
+    let refused = Encoder::new(1, huge, |_: &[u8]| {}).map(drop);
+    assert!(matches!(refused, Err(WireError::TooLarge { what: "counters", .. })));
+    let mut open = Vec::new();
+    drop(Encoder::new(1, paper(), |message: &[u8]| open = message.to_vec()).unwrap());
+    let (result, largest) = watched(&open, Some(&huge));
+    assert!(result.is_ok() && largest < 1024, "opening allocates no counters: {largest} bytes");
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let mut open = Vec::new();
+    drop(Encoder::new(1, paper(), |message: &[u8]| open = message.to_vec()).unwrap());
+    let error = |bytes: &[u8]| decode_message(bytes, None).unwrap_err().to_string();
+    let mut newer = open.clone();
+    newer[2] = 2;
+    assert_eq!(error(&newer), "the message has version 2, but this reader knows versions up to 1: update it");
+    assert_eq!(error(b"GET / HTTP/1.1"), "a message starts with the bytes 55 43, not [47, 45]");
+    assert_eq!(error(&open[..9]), format!("message needs {} bytes, but 4 are left", open.len() - 9));
+    let twice = [open.clone(), open.clone()].concat();
+    assert_eq!(error(&twice), format!("{} bytes follow where the message should end", open.len()));
+    let lost = WireError::Lost { expected: 3, got: 6 }.to_string();
+    assert_eq!(lost, "messages 3 to 5 are missing before message 6");
+}
