@@ -17,8 +17,9 @@
 //! depend on the number of threads.
 //!
 //! **Bounds.** In one epoch a key cannot have more than its smallest counter holds; over epochs the minima add up, which
-//! is far tighter than the minimum of the sums. For the epochs before it was reported (a key the Bloom filter lost at
-//! first has mass there) the cumulative counters at its first report stand in.
+//! is far tighter than the minimum of the sums. A key that the Bloom filter did not have when it was reported was never in
+//! the sketch before. For one that the filter lost at first and that became known later, the cumulative counters at that
+//! time stand in for the epochs before.
 //!
 //! **Limits.** Mass of lost keys ends up with known keys that share counters with them, except where it can be told: a
 //! counter without a candidate, and peels that would leave a counter negative, are counted as *unexplained*.
@@ -27,6 +28,7 @@ use rayon::prelude::*;
 use ucl_equations::{ColumnId, Columns, Workspace, em, peeling};
 
 use crate::decoder::DecodeError;
+use crate::plane::least;
 use crate::registry::KeyId;
 use crate::series::{EpochCounts, Series};
 
@@ -90,10 +92,23 @@ impl Totals {
         self.unexplained
     }
 
-    /// A key was reported for the first time: it may have had up to `upper` before and in this epoch.
-    pub fn push(&mut self, upper: u64) {
-        self.estimates.push(0.0);
-        self.uppers.push(upper);
+    /// Columns up to `known` are there from now on. In the epoch just ended their keys can have had what its `counters`
+    /// allow; the `late` ones, which may have been in the sketch before, what the `cumulative` ones do.
+    pub fn push_new(
+        &mut self,
+        columns: &Columns,
+        known: usize,
+        late: &[ColumnId],
+        counters: &[i64],
+        cumulative: &[i64],
+    ) {
+        for column in (self.uppers.len()..known).map(|column| ColumnId(column as u32)) {
+            self.uppers.push(least(columns.indices(column), counters));
+        }
+        for &column in late {
+            self.uppers[column.0 as usize] = least(columns.indices(column), cumulative);
+        }
+        self.estimates.resize(known, 0.0);
     }
 
     /// Decodes a block of epochs, in parallel, and adds it up; `series` gets each epoch's counts. `keys` has the key of
@@ -121,7 +136,8 @@ impl Totals {
             self.epochs += 1;
             if series.retention() > 0 {
                 let key = |column: ColumnId| keys[column.0 as usize];
-                let sketch = decoded.candidates.iter().zip(&decoded.values).map(|(&column, &value)| (key(column), value));
+                let sketch =
+                    decoded.candidates.iter().zip(&decoded.values).map(|(&column, &value)| (key(column), value));
                 let evicted = epoch.evicted.iter().map(|&(column, count)| (key(column), count as f64));
                 let heavy = epoch.heavy.iter().map(|&(key, change)| (key, change as f64));
                 series.push(EpochCounts::new(epoch.items, sketch.chain(evicted).chain(heavy).collect()));

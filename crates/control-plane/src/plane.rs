@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
-use ucl_data_plane::{Config, Cut, HashSeed, KeyRef, Memory, Report, ReportSink};
+use ucl_data_plane::{Config, Cut, HashSeed, KeyFlags, KeyRef, Memory, Report, ReportSink};
 use ucl_equations::{ColumnId, Columns, em};
 use ucl_learned::TrainBudget;
 
@@ -112,10 +113,14 @@ pub struct ControlPlane {
     pub(crate) columns_at_cut: usize,
     /// Evictions learned of in the open epoch, from the slots of the cut being received.
     evicted: Vec<(ColumnId, u64)>,
+    /// New columns of the open epoch whose keys may have been in the sketch before: the Bloom filter had lost them.
+    pub(crate) late: Vec<ColumnId>,
     /// What changed in the heavy part since the last cut, by key.
     heavy_changes: Vec<(KeyId, i64)>,
     pub(crate) smallest_weight: u64,
     cuts: u64,
+    /// Time spent on decoding closed epochs.
+    decoding: Duration,
     lagging: bool,
     fault: Option<Fault>,
 }
@@ -165,9 +170,11 @@ impl ControlPlane {
             mode,
             columns_at_cut: 0,
             evicted: Vec::new(),
+            late: Vec::new(),
             heavy_changes: Vec::new(),
             smallest_weight: 0,
             cuts: 0,
+            decoding: Duration::ZERO,
             lagging: false,
             fault: None,
         })
@@ -198,6 +205,11 @@ impl ControlPlane {
         self.cuts
     }
 
+    /// Time spent so far on decoding epochs as they close (delta); what a view decodes comes on top.
+    pub fn decoding(&self) -> Duration {
+        self.decoding
+    }
+
     /// What went wrong, if anything did: from then on nothing is taken in any more.
     pub fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
@@ -216,7 +228,7 @@ impl ControlPlane {
     /// Takes one report.
     pub fn accept(&mut self, report: Report<'_>) -> Result<(), Fault> {
         match report {
-            Report::Key { key, hot } => self.accept_key(key, hot)?,
+            Report::Key { key, flags } => self.accept_key(key, flags)?,
             Report::Carry { at, times } => self.segment.carry(at.0, times)?,
             Report::Slot { slot, holder, count } => self.accept_slot(slot, holder, count)?,
             Report::Cut(cut) => self.accept_cut(&cut)?,
@@ -238,7 +250,7 @@ impl ControlPlane {
         Ok((id, true))
     }
 
-    fn accept_key(&mut self, key: KeyRef<'_>, hot: bool) -> Result<(), ReportError> {
+    fn accept_key(&mut self, key: KeyRef<'_>, flags: KeyFlags) -> Result<(), ReportError> {
         let (id, entered) = match key {
             KeyRef::Whole(bytes) => (self.intern(bytes)?.0, true),
             KeyRef::Digest(digest) => (self.intern(&digest)?.0, true),
@@ -253,9 +265,19 @@ impl ControlPlane {
         };
         let state = &mut self.keys[id.0 as usize];
         state.entered |= entered;
-        state.hot |= hot;
-        self.segment.ensure_column(id, self.registry.identity_of(id));
+        state.hot |= flags.hot;
+        self.give_column(id, flags.fresh);
         Ok(())
+    }
+
+    /// Gives the key a column, unless it has one. One that is not `fresh` may have been in the sketch before.
+    fn give_column(&mut self, key: KeyId, fresh: bool) -> ColumnId {
+        let before = self.segment.columns().len();
+        let column = self.segment.ensure_column(key, self.registry.identity_of(key));
+        if !fresh && column.0 as usize == before {
+            self.late.push(column);
+        }
+        column
     }
 
     fn accept_slot(&mut self, slot: u32, holder: Option<&[u8]>, count: u64) -> Result<(), ReportError> {
@@ -268,7 +290,7 @@ impl ControlPlane {
             let state = &mut self.keys[former.key.0 as usize];
             state.entered = true;
             state.floor += former.count;
-            let column = self.segment.ensure_column(former.key, self.registry.identity_of(former.key));
+            let column = self.give_column(former.key, false);
             self.evicted.push((column, former.count));
         }
         Ok(())
@@ -285,10 +307,8 @@ impl ControlPlane {
         let (first_new, known) = (self.columns_at_cut, self.segment.columns().len());
         self.columns_at_cut = known;
         if let Mode::Delta { totals, pending, series } = &mut self.mode {
-            let (columns, cumulative) = (self.segment.columns(), self.segment.cumulative());
-            for column in first_new..known {
-                totals.push(least(columns.indices(ColumnId(column as u32)), cumulative));
-            }
+            let columns = self.segment.columns();
+            totals.push_new(columns, known, &self.late, &counters, self.segment.cumulative());
             let (known, first_new) = (known as u32, first_new as u32);
             let epoch = Epoch { counters, known, first_new, evicted, heavy, items: cut.items };
             match pending.last_mut() {
@@ -296,10 +316,13 @@ impl ControlPlane {
                 _ => pending.push(epoch),
             }
             if pending.len() == delta::BLOCK {
+                let start = Instant::now();
                 totals.add_block(columns, self.segment.keys(), pending, &self.settings.em, series)?;
                 pending.clear();
+                self.decoding += start.elapsed();
             }
         }
+        self.late.clear();
         if self.settings.train_every.is_some_and(|every| self.cuts.is_multiple_of(every)) {
             self.train()?;
         }
@@ -352,7 +375,9 @@ impl ControlPlane {
         memory.add("window", self.window.memory());
         match &self.mode {
             Mode::Classic(_) => {}
-            Mode::Learned { network, .. } => memory.add("network", network.solver().parameters() * 3 * size_of::<f32>()),
+            Mode::Learned { network, .. } => {
+                memory.add("network", network.solver().parameters() * 3 * size_of::<f32>())
+            }
             Mode::Delta { totals, pending, series } => {
                 memory.add("totals", totals.memory());
                 memory.add("series", series.memory());

@@ -82,7 +82,8 @@ impl Registry {
             self.name_ends.push(self.names.len() as u64);
         }
         let (bytes, seed, identities) = (self.format.slot_bytes(), &self.seed, &self.identities);
-        self.table.insert_unique(hash(seed, identity), id, |&id| hash(seed, &identities[id as usize * bytes..][..bytes]));
+        self.table
+            .insert_unique(hash(seed, identity), id, |&id| hash(seed, &identities[id as usize * bytes..][..bytes]));
         (KeyId(id), true)
     }
 

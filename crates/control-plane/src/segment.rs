@@ -51,7 +51,9 @@ pub enum ReportError {
         got: usize,
     },
     /// Carries were lost, repeated or mixed up with another epoch's.
-    #[error("the cut at item {items} says that carries of {sent} in all were sent since the last one, but {received} arrived")]
+    #[error(
+        "the cut at item {items} says that carries of {sent} in all were sent since the last one, but {received} arrived"
+    )]
     Carries {
         /// Item index of the cut.
         items: u64,

@@ -169,9 +169,9 @@ impl ControlPlane {
         let (mut unexplained, mut over_time) = (0, Series::default());
         let (decoded, uppers, answered_by, fallback) = if let Mode::Delta { totals, pending, series } = &self.mode {
             let mut totals = totals.clone();
-            for column in self.columns_at_cut..columns.len() {
-                totals.push(least(columns.indices(ColumnId(column as u32)), &counters));
-            }
+            let beyond = (self.segment.columns().len()..columns.len()).map(|column| ColumnId(column as u32));
+            let late: Vec<ColumnId> = self.late.iter().copied().chain(beyond).collect();
+            totals.push_new(columns, columns.len(), &late, &open, &counters);
             let evicted = floors.iter().filter_map(|&(key, count)| Some((segment.column_of(key)?, count))).collect();
             let (known, first_new) = (columns.len() as u32, self.columns_at_cut as u32);
             let mut block = pending.clone();
@@ -253,7 +253,10 @@ fn upper_bounds(segment: &Segment, counters: &[i64], sketch_weight: u64) -> Vec<
                 return least(columns.indices(id), counters);
             }
             let entries = columns.indices(id).iter().enumerate();
-            signed_upper(entries.map(|(e, &at)| (columns.coefficient(id, e) as i64) * counters[at as usize]), sketch_weight)
+            signed_upper(
+                entries.map(|(e, &at)| (columns.coefficient(id, e) as i64) * counters[at as usize]),
+                sketch_weight,
+            )
         })
         .collect()
 }
@@ -361,7 +364,11 @@ impl QueryView {
         let held = self.sources.iter().enumerate().filter(through).count() as f64;
         let steps = 512;
         let lost = |step: u32| {
-            let p = false_positive_rate(shape.bloom_bits, shape.bloom_hashes, held * (f64::from(step) + 0.5) / f64::from(steps));
+            let p = false_positive_rate(
+                shape.bloom_bits,
+                shape.bloom_hashes,
+                held * (f64::from(step) + 0.5) / f64::from(steps),
+            );
             p / (1.0 - p).max(1e-9)
         };
         (0..steps).map(lost).sum::<f64>() * held / f64::from(steps)

@@ -7,8 +7,8 @@ use ucl_control_plane::{ControlPlane, DecoderKind, Fault, ReportError, Settings,
 use ucl_data_plane::{BloomKind, Config, CounterBits, DataPlane, KeyFormat, Report, ReportRule, ReportSink, Shape};
 
 fn config(signed: bool) -> impl Strategy<Value = Config> {
-    (1u32..8, 1u32..9, 1u16..5, 1u32..30, prop::sample::select(&CounterBits::ALL[..]), 0u32..400, any::<bool>(), any::<u64>())
-        .prop_map(move |(slots, vote_ratio, rows, width, counter_bits, bloom_bits, paper, seed)| Config {
+    (1u32..8, 1u32..9, 1u16..5, 1u32..30, prop::sample::select(&CounterBits::ALL[..]), 0u32..400, 0u8..3, any::<u64>())
+        .prop_map(move |(slots, vote_ratio, rows, width, counter_bits, bloom_bits, rule, seed)| Config {
             keys: KeyFormat::Fixed(4),
             shape: Shape {
                 slots,
@@ -21,7 +21,7 @@ fn config(signed: bool) -> impl Strategy<Value = Config> {
                 bloom_bits,
                 bloom_hashes: 2,
             },
-            rule: if paper { ReportRule::Paper } else { ReportRule::New },
+            rule: [ReportRule::Paper, ReportRule::New, ReportRule::Refresh][usize::from(rule)],
             seed,
         })
 }
@@ -56,7 +56,12 @@ fn exact(stream: &[(u32, u64)]) -> HashMap<u32, u64> {
     exact
 }
 
-fn check_bounds(config: Config, decoder: DecoderKind, stream: &[(u32, u64)], interval: usize) -> Result<(), TestCaseError> {
+fn check_bounds(
+    config: Config,
+    decoder: DecoderKind,
+    stream: &[(u32, u64)],
+    interval: usize,
+) -> Result<(), TestCaseError> {
     let (data, mut control) = run(config, decoder, stream, interval);
     let before = data.clone();
     let view = control.view(|sink| data.peek(sink)).unwrap();

@@ -38,6 +38,7 @@ pub struct BloomFilter {
     kind: BloomKind,
     hashes: u8,
     bits: u32,
+    held: u32,
     words: Vec<u32>,
 }
 
@@ -47,7 +48,7 @@ impl BloomFilter {
     pub fn new(kind: BloomKind, bits: u32, hashes: u8) -> Self {
         let bits = kind.whole_bits(bits, hashes);
         let hashes = if bits == 0 { 0 } else { hashes };
-        Self { kind, hashes, bits, words: vec![0; bits.div_ceil(32) as usize] }
+        Self { kind, hashes, bits, held: 0, words: vec![0; bits.div_ceil(32) as usize] }
     }
 
     /// Adds a key; whether it was new (not claimed before).
@@ -71,6 +72,7 @@ impl BloomFilter {
 
     #[inline(never)]
     fn set(&mut self, h: KeyHash) {
+        self.held = self.held.saturating_add(1);
         let h = h.bloom();
         for i in 0..self.hashes.into() {
             let (word, mask) = match self.kind {
@@ -111,6 +113,12 @@ impl BloomFilter {
     /// Forgets every key.
     pub fn clear(&mut self) {
         self.words.fill(0);
+        self.held = 0;
+    }
+
+    /// The probability that the next claim about a key never inserted is false, by the number of keys held.
+    pub fn false_positive_rate(&self) -> f64 {
+        false_positive_rate(self.bits, self.hashes, f64::from(self.held))
     }
 
     /// Bytes held.

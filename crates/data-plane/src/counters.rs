@@ -84,6 +84,7 @@ enum Words {
 pub(crate) trait Word {
     /// Adds; returns how many whole ranges left the word.
     fn add(&mut self, weight: u64) -> u64;
+    fn is_zero(&self) -> bool;
 }
 
 macro_rules! word {
@@ -94,6 +95,11 @@ macro_rules! word {
                 let sum = u64::from(*self) + weight;
                 *self = sum as $type;
                 sum >> <$type>::BITS
+            }
+
+            #[inline(always)]
+            fn is_zero(&self) -> bool {
+                *self == 0
             }
         }
     };

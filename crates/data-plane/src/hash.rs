@@ -118,6 +118,12 @@ impl KeyHash {
         ((((product >> 32) * u64::from(width)) >> 32) as u32, product & (1 << 31) != 0)
     }
 
+    /// 32 bits that differ from epoch to epoch.
+    #[inline(always)]
+    pub(crate) fn salted(self, epoch: u32) -> u32 {
+        ((self.columns ^ u64::from(epoch).wrapping_mul(BLOOM_MULTIPLIER)).wrapping_mul(SLOT_MULTIPLIER) >> 32) as u32
+    }
+
     /// The two words from which all Bloom positions come.
     #[inline(always)]
     pub fn bloom(self) -> BloomHash {

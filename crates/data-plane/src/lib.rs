@@ -40,6 +40,7 @@ mod hash;
 pub mod heavy;
 mod key;
 mod plane;
+mod refresh;
 mod report;
 
 pub use bloom::{BloomFilter, BloomKind};
@@ -50,4 +51,4 @@ pub use hash::{HashSeed, KeyHash, MAX_BLOOM_HASHES, MAX_DEGREE};
 pub use heavy::{HandedOn, HeavyPart, Offer, Reason, SlotChange, VotingFilter};
 pub use key::{KeyFormat, MAX_KEY_BYTES, digest};
 pub use plane::DataPlane;
-pub use report::{Cut, KeyRef, Report, ReportRule, ReportSink};
+pub use report::{Cut, KeyFlags, KeyRef, Report, ReportRule, ReportSink};

@@ -12,7 +12,8 @@ use crate::counters::{Counters, Unsigned, Word};
 use crate::hash::{HashSeed, KeyHash};
 use crate::heavy::{CHUNK, HandedOn, HeavyPart, Offer, Reason, VotingFilter};
 use crate::key::{KeyFormat, MAX_KEY_BYTES, digest};
-use crate::report::{Cut, KeyRef, Report, ReportRule, ReportSink};
+use crate::refresh::Refresh;
+use crate::report::{Cut, KeyFlags, KeyRef, Report, ReportRule, ReportSink};
 
 /// What runs where the stream is seen: heavy part, linear sketch and Bloom filter for keys of `N` bytes in the slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,7 @@ struct Light {
     map: RowMap,
     counters: Counters,
     bloom: BloomFilter,
+    refresh: Refresh,
     sketch_weight: u64,
     carries: u64,
 }
@@ -90,6 +92,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
             map: RowMap::new(geometry),
             counters: Counters::new(geometry.counters(), shape.counter_bits, shape.signed),
             bloom: BloomFilter::new(shape.bloom, shape.bloom_bits, shape.bloom_hashes),
+            refresh: Refresh::default(),
             sketch_weight: 0,
             carries: 0,
         };
@@ -202,6 +205,9 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         self.heavy.settle();
         self.light.counters.clear();
         self.light.carries = 0;
+        if self.light.config.rule == ReportRule::Refresh {
+            self.light.refresh.next_epoch(self.light.bloom.false_positive_rate());
+        }
     }
 
     /// Sends what [`DataPlane::cut`] would send, and changes nothing: asking never disturbs the counting.
@@ -241,15 +247,21 @@ impl<H: HeavyPart<16>> DataPlane<16, H> {
         let mut out = HandedOn { key: digest, weight: 0, reason: Reason::Passed };
         let too_heavy = weight >= u64::from(self.heavy.weight_limit());
         let offer = if too_heavy { Offer::HandedOn } else { self.heavy.offer(hash, &digest, weight as u32, &mut out) };
-        if offer != Offer::Absorbed && self.light.bloom.insert(hash) {
-            sink.report(Report::Key { key: KeyRef::Digested { digest, bytes: key }, hot: false });
+        if offer != Offer::Absorbed {
+            // The name is at hand only now, so this is also where a lost one is sent again.
+            let fresh = self.light.bloom.insert(hash);
+            if fresh || (self.light.refresh.is_on() && self.light.refresh.chooses(hash)) {
+                let flags = KeyFlags { hot: false, fresh };
+                sink.report(Report::Key { key: KeyRef::Digested { digest, bytes: key }, flags });
+            }
         }
         if offer == Offer::HandedOn {
             let weight = if too_heavy { weight } else { out.weight.into() };
             self.light.count(self.light.seed.hash(&out.key), weight, sink);
             // The key was sent when it was first seen: only its heat may be news.
             if out.reason == Reason::EvictedHot && self.light.config.rule == ReportRule::Paper {
-                sink.report(Report::Key { key: KeyRef::Digest(out.key), hot: true });
+                let flags = KeyFlags { hot: true, fresh: false };
+                sink.report(Report::Key { key: KeyRef::Digest(out.key), flags });
             }
         }
         Ok(())
@@ -268,11 +280,19 @@ impl Light {
         if self.config.shape.rows == 4
             && let Some(words) = self.counters.unsigned()
         {
-            let rest = (&mut self.bloom, &mut self.sketch_weight, &mut self.carries);
+            let run = Run {
+                map: self.map,
+                seed: self.seed,
+                rule: self.config.rule,
+                refresh: self.refresh,
+                bloom: &mut self.bloom,
+                sketch_weight: &mut self.sketch_weight,
+                carries: &mut self.carries,
+            };
             return match words {
-                Unsigned::B8(words) => record_run(words, self.map, self.seed, self.config.rule, rest, entries, sink),
-                Unsigned::B16(words) => record_run(words, self.map, self.seed, self.config.rule, rest, entries, sink),
-                Unsigned::B32(words) => record_run(words, self.map, self.seed, self.config.rule, rest, entries, sink),
+                Unsigned::B8(words) => run.record(words, entries, sink),
+                Unsigned::B16(words) => run.record(words, entries, sink),
+                Unsigned::B32(words) => run.record(words, entries, sink),
             };
         }
         for entry in entries {
@@ -284,11 +304,16 @@ impl Light {
     #[inline(always)]
     fn record<const N: usize>(&mut self, key: &[u8; N], weight: u64, reason: Reason, sink: &mut impl ReportSink) {
         let hash = self.seed.hash(key);
+        let refresh = self.refresh.is_on() && {
+            let first =
+                (0..usize::from(self.config.shape.rows)).any(|row| self.counters.get(self.map.entry(hash, row).0) == 0);
+            first && self.refresh.chooses(hash)
+        };
         self.count(hash, weight, sink);
         let hot = reason == Reason::EvictedHot;
-        let new = self.bloom.insert(hash);
-        if new | (hot & (self.config.rule == ReportRule::Paper)) {
-            sink.report(Report::Key { key: KeyRef::Whole(key), hot });
+        let fresh = self.bloom.insert(hash);
+        if fresh | refresh | (hot & (self.config.rule == ReportRule::Paper)) {
+            sink.report(Report::Key { key: KeyRef::Whole(key), flags: KeyFlags { hot, fresh } });
         }
     }
 
@@ -306,32 +331,40 @@ impl Light {
     }
 }
 
-/// [`Light::record`] for each entry, for four rows of words of a known type.
-#[inline(always)]
-fn record_run<W: Word, const N: usize>(
-    words: &mut [W],
+/// What [`Light::record`] works on, taken apart so that a loop over words of a known type keeps it in registers.
+struct Run<'a> {
     map: RowMap,
     seed: HashSeed,
     rule: ReportRule,
-    (bloom, sketch_weight, carries): (&mut BloomFilter, &mut u64, &mut u64),
-    entries: &[HandedOn<N>],
-    sink: &mut impl ReportSink,
-) {
-    for entry in entries {
-        let hash = seed.hash(&entry.key);
-        let weight = u64::from(entry.weight);
-        *sketch_weight += weight;
-        for row in 0..4 {
-            let at = map.entry(hash, row).0;
-            let times = words[at].add(weight);
-            if times != 0 {
-                *carries = carries.wrapping_add(times);
-                sink.report(Report::Carry { at: CounterIndex(at as u32), times: times as i64 });
+    refresh: Refresh,
+    bloom: &'a mut BloomFilter,
+    sketch_weight: &'a mut u64,
+    carries: &'a mut u64,
+}
+
+impl Run<'_> {
+    /// [`Light::record`] for each entry, for four rows.
+    #[inline(always)]
+    fn record<W: Word, const N: usize>(self, words: &mut [W], entries: &[HandedOn<N>], sink: &mut impl ReportSink) {
+        for entry in entries {
+            let hash = self.seed.hash(&entry.key);
+            let weight = u64::from(entry.weight);
+            *self.sketch_weight += weight;
+            let at = [0, 1, 2, 3].map(|row| self.map.entry(hash, row).0);
+            let refresh =
+                self.refresh.is_on() && at.iter().any(|&at| words[at].is_zero()) && self.refresh.chooses(hash);
+            for at in at {
+                let times = words[at].add(weight);
+                if times != 0 {
+                    *self.carries = self.carries.wrapping_add(times);
+                    sink.report(Report::Carry { at: CounterIndex(at as u32), times: times as i64 });
+                }
             }
-        }
-        let hot = entry.reason == Reason::EvictedHot;
-        if bloom.insert(hash) | (hot & (rule == ReportRule::Paper)) {
-            sink.report(Report::Key { key: KeyRef::Whole(&entry.key), hot });
+            let hot = entry.reason == Reason::EvictedHot;
+            let fresh = self.bloom.insert(hash);
+            if fresh | refresh | (hot & (self.rule == ReportRule::Paper)) {
+                sink.report(Report::Key { key: KeyRef::Whole(&entry.key), flags: KeyFlags { hot, fresh } });
+            }
         }
     }
 }

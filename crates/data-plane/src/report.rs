@@ -15,6 +15,21 @@ pub enum ReportRule {
     Paper,
     /// Any key only if the Bloom filter did not have it.
     New,
+    /// As [`ReportRule::New`]; and a key that the filter claims to know is sent again now and then, the first time it
+    /// enters the sketch in an epoch (one of its counters was still 0), with the probability that the filter's claim is
+    /// false, at most 1/8. Keys lost to the filter are found that way; a filter with room to spare sends next to
+    /// nothing.
+    Refresh,
+}
+
+/// Why a key is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct KeyFlags {
+    /// It was evicted from the heavy part after having been hit again.
+    pub hot: bool,
+    /// The Bloom filter did not have it. Since the filter has no false negatives and forgets nothing, the key was never in
+    /// the sketch before.
+    pub fresh: bool,
 }
 
 /// A key as the data plane can name it.
@@ -61,8 +76,8 @@ pub enum Report<'a> {
     Key {
         /// The key.
         key: KeyRef<'a>,
-        /// Whether it was evicted from the heavy part after having been hit again.
-        hot: bool,
+        /// Why it is sent.
+        flags: KeyFlags,
     },
     /// A counter overflowed.
     Carry {

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 use ucl_data_plane::{
-    BloomKind, ColumnMap, Config, CounterBits, DataPlane, HashSeed, HeavyPart, KeyFormat, KeyRef, Report, ReportRule,
-    RowMap, Shape,
+    BloomKind, ColumnMap, Config, CounterBits, DataPlane, HashSeed, HeavyPart, KeyFlags, KeyFormat, KeyRef, Report,
+    ReportRule, RowMap, Shape,
 };
 
 /// What a control plane would have gathered.
@@ -24,7 +24,7 @@ struct Gathered {
 impl Gathered {
     fn take(&mut self, report: Report<'_>, unit: i64) {
         match report {
-            Report::Key { key, hot } => {
+            Report::Key { key, flags: KeyFlags { hot, .. } } => {
                 let bytes = match key {
                     KeyRef::Whole(bytes) | KeyRef::Digested { bytes, .. } => bytes.to_vec(),
                     KeyRef::Digest(digest) => digest.to_vec(),
@@ -69,26 +69,24 @@ fn configs() -> impl Strategy<Value = Config> {
         any::<bool>(),
         any::<bool>(),
         prop_oneof![Just(0u32), 32u32..2000],
-        any::<bool>(),
+        0u8..3,
         any::<u64>(),
     )
-        .prop_map(|(slots, vote_ratio, rows, width, counter_bits, signed, split, bloom_bits, paper, seed)| {
-            Config {
-                keys: KeyFormat::Fixed(4),
-                shape: Shape {
-                    slots,
-                    vote_ratio,
-                    rows,
-                    width,
-                    counter_bits,
-                    signed,
-                    bloom: if split { BloomKind::SplitBlock } else { BloomKind::Classic },
-                    bloom_bits,
-                    bloom_hashes: 3,
-                },
-                rule: if paper { ReportRule::Paper } else { ReportRule::New },
-                seed,
-            }
+        .prop_map(|(slots, vote_ratio, rows, width, counter_bits, signed, split, bloom_bits, rule, seed)| Config {
+            keys: KeyFormat::Fixed(4),
+            shape: Shape {
+                slots,
+                vote_ratio,
+                rows,
+                width,
+                counter_bits,
+                signed,
+                bloom: if split { BloomKind::SplitBlock } else { BloomKind::Classic },
+                bloom_bits,
+                bloom_hashes: 3,
+            },
+            rule: [ReportRule::Paper, ReportRule::New, ReportRule::Refresh][usize::from(rule)],
+            seed,
         })
 }
 

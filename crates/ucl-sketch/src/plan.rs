@@ -72,7 +72,7 @@ pub fn plan(decoder: DecoderKind, request: Request) -> Result<Plan, TooSmall> {
     match decoder {
         DecoderKind::Em => narrow(request).map(|shape| Plan { shape, rule: ReportRule::New, interval: None }),
         DecoderKind::Delta => {
-            narrow(request).map(|shape| Plan { shape, rule: ReportRule::New, interval: Some(DELTA_INTERVAL) })
+            narrow(request).map(|shape| Plan { shape, rule: ReportRule::Refresh, interval: Some(DELTA_INTERVAL) })
         }
         DecoderKind::Learned => {
             wide(request).map(|shape| Plan { shape, rule: ReportRule::Paper, interval: Some(PAPER_INTERVAL) })

@@ -94,7 +94,13 @@ fn the_learned_decoder_falls_back_until_it_is_trained_and_says_so() {
         decoder: DecoderKind::Learned,
         window: 16,
         train_every: Some(20),
-        learned: ucl_sketch::learned::Config { epochs: 3, hidden: 16, neck: 8, bucket_length: 64, ..Default::default() },
+        learned: ucl_sketch::learned::Config {
+            epochs: 3,
+            hidden: 16,
+            neck: 8,
+            bucket_length: 64,
+            ..Default::default()
+        },
         ..Default::default()
     };
     for execution in [Execution::Synchronous, Execution::Background] {
@@ -165,7 +171,8 @@ fn the_papers_shapes_are_near_its_table() {
         let request =
             Request { memory, keys: KeyFormat::Fixed(4), expected_keys: None, counter_bits: None, signed: false };
         let shape = wide(request).unwrap();
-        let near = |a: u32, b: u32, factor: f64| f64::from(a) < f64::from(b) * factor && f64::from(b) < f64::from(a) * factor;
+        let near =
+            |a: u32, b: u32, factor: f64| f64::from(a) < f64::from(b) * factor && f64::from(b) < f64::from(a) * factor;
         assert_eq!(shape.rows, rows);
         assert!(near(shape.slots, slots, 1.9) && near(shape.width, width, 2.1), "{memory}: {shape:?}");
     }
@@ -207,6 +214,6 @@ fn narrow_shapes_have_many_more_counters() {
         Request { memory: 65_536, keys: KeyFormat::Fixed(4), expected_keys: None, counter_bits: None, signed: false };
     let (narrow, wide) = (narrow(request).unwrap(), wide(request).unwrap());
     assert!(narrow.geometry().counters() > 8 * wide.geometry().counters());
-    assert_eq!(plan(DecoderKind::Delta, request).unwrap().rule, ReportRule::New);
+    assert_eq!(plan(DecoderKind::Delta, request).unwrap().rule, ReportRule::Refresh);
     assert_eq!(Shape { ..narrow }.counter_bits, CounterBits::B8);
 }

@@ -233,7 +233,7 @@ impl<F: FnMut(&[u8])> ReportSink for Encoder<F> {
     #[inline(never)]
     fn report(&mut self, report: Report<'_>) {
         match report {
-            Report::Key { key, hot } => self.keys.push(key, hot),
+            Report::Key { key, flags } => self.keys.push(key, flags),
             Report::Carry { at, times } => self.carries.push((at, times)),
             Report::Slot { slot, holder, count } => {
                 let change = SlotReport { slot, holder, count };

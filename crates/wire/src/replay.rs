@@ -8,8 +8,8 @@ impl EpochReports {
     /// Hands every report to `sink`, in the order of the data plane: keys, carries, slots, cut. (Keys and carries
     /// alternate there; what they add up to is the same.)
     pub fn replay(&self, segment: &Config, sink: &mut impl ReportSink) {
-        for (key, hot) in self.keys.iter() {
-            sink.report(Report::Key { key, hot });
+        for (key, flags) in self.keys.iter() {
+            sink.report(Report::Key { key, flags });
         }
         for &(at, times) in &self.carries {
             sink.report(Report::Carry { at, times });

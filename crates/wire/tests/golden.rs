@@ -50,7 +50,8 @@ fn tell(config: &Config, reset: bool, sink: &mut impl ReportSink) {
             (KeyFormat::Digest, 6) => KeyRef::Digested { digest: [i as u8; 16], bytes: long.as_bytes() },
             (KeyFormat::Digest, _) => KeyRef::Digested { digest: own, bytes: long.as_bytes() },
         };
-        sink.report(Report::Key { key, hot: i % 3 == 0 });
+        let flags = ucl_data_plane::KeyFlags { hot: i % 3 == 0, fresh: i % 5 != 0 };
+        sink.report(Report::Key { key, flags });
         let at = CounterIndex(i * 11 % 30);
         sink.report(Report::Carry { at, times: if config.shape.signed && i % 2 == 0 { -2 } else { 1 } });
     }

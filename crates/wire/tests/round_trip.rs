@@ -12,7 +12,7 @@ use ucl_wire::{CutReport, Encoder, EpochReports, Message, Receiver, WireError, d
 /// What the reports between two cuts say, however they are spread over messages.
 #[derive(Debug, Default, PartialEq)]
 struct Epoch {
-    keys: Vec<(OwnedKey, bool)>,
+    keys: Vec<(OwnedKey, ucl_data_plane::KeyFlags)>,
     carries: BTreeMap<u32, i128>,
     slots: Vec<(u32, Option<Vec<u8>>, u64)>,
     cut: Option<CutReport>,
@@ -33,7 +33,7 @@ fn expected(config: &Config, told: &[Told]) -> Vec<Epoch> {
     for one in told {
         let epoch = epochs.last_mut().expect("never empty");
         match one {
-            Told::Key { bytes, kind, hot } => epoch.keys.push((key(config, bytes, *kind), *hot)),
+            Told::Key { bytes, kind, flags } => epoch.keys.push((key(config, bytes, *kind), *flags)),
             Told::Carry { at, times } => epoch.carry(*at, *times),
             Told::Slot { slot, holder, count } => epoch.slots.push((*slot, holder.clone(), *count)),
             Told::Cut { items, weight, adds, reset } => {
@@ -58,13 +58,13 @@ fn gather(epochs: &mut Vec<Epoch>, reports: &EpochReports) {
         epochs.push(Epoch::default());
     }
     let epoch = epochs.last_mut().expect("never empty");
-    epoch.keys.extend(reports.keys.iter().map(|(key, hot)| {
+    epoch.keys.extend(reports.keys.iter().map(|(key, flags)| {
         let owned = match key {
             ucl_data_plane::KeyRef::Whole(bytes) => OwnedKey::Whole(bytes.to_vec()),
             ucl_data_plane::KeyRef::Digested { digest, bytes } => OwnedKey::Digested(digest, bytes.to_vec()),
             ucl_data_plane::KeyRef::Digest(digest) => OwnedKey::Digest(digest),
         };
-        (owned, hot)
+        (owned, flags)
     }));
     for &(at, times) in &reports.carries {
         epoch.carry(at.0, times);
@@ -193,7 +193,8 @@ fn the_sender_keeps_its_buffer() {
     let mut x = 1u32;
     for _ in 0..100_000 {
         x = x.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
-        encoder.report(Report::Key { key: ucl_data_plane::KeyRef::Whole(&x.to_le_bytes()), hot: x > 1 << 31 });
+        let flags = ucl_data_plane::KeyFlags { hot: x > 1 << 31, fresh: true };
+        encoder.report(Report::Key { key: ucl_data_plane::KeyRef::Whole(&x.to_le_bytes()), flags });
     }
     assert!(encoder.memory() < 64 << 10, "{} bytes held", encoder.memory());
     drop(encoder);

@@ -57,7 +57,9 @@ fn count_min(system: &System<'_>, x: &mut [f64]) {
     for (id, x) in (0u32..).map(ColumnId).zip(x) {
         let indices = system.columns.indices(id).iter().enumerate();
         values.clear();
-        values.extend(indices.map(|(e, &at)| system.counters[at as usize] * f64::from(system.columns.coefficient(id, e))));
+        values.extend(
+            indices.map(|(e, &at)| system.counters[at as usize] * f64::from(system.columns.coefficient(id, e))),
+        );
         values.sort_by(f64::total_cmp);
         let middle = values.len() / 2;
         *x = match (system.geometry.signed, values.len() % 2) {

@@ -45,10 +45,8 @@ impl Learned {
         if columns.is_empty() || window.is_empty() {
             return Ok(());
         }
-        let snapshots: Vec<Snapshot<'_>> = window
-            .iter()
-            .map(|s| Snapshot { counters: &s.counters, interval_weight: s.interval_weight })
-            .collect();
+        let snapshots: Vec<Snapshot<'_>> =
+            window.iter().map(|s| Snapshot { counters: &s.counters, interval_weight: s.interval_weight }).collect();
         let smallest_weight = smallest_weight.max(1) as f64;
         let problem = Problem { columns, hot, window: &snapshots, smallest_weight };
         self.history.push(self.solver.train(&problem, self.budget, &self.cancel)?);

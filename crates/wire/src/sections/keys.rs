@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use ucl_data_plane::{Config, HashSeed, KeyFormat, KeyRef, MAX_KEY_BYTES, digest};
+use ucl_data_plane::{Config, HashSeed, KeyFlags, KeyFormat, KeyRef, MAX_KEY_BYTES, digest};
 
 use super::{MAX_COLLECTED, read_count, read_rows, write_rows};
 use crate::WireError;
@@ -14,23 +14,33 @@ use crate::entropy::block;
 use crate::entropy::values::{self, Scratch};
 
 const HOT: u8 = 1;
-const KIND: u8 = 6;
+const STALE: u8 = 2;
+const KIND: u8 = 12;
 const WHOLE: u8 = 0;
-const DIGESTED: u8 = 2;
-const DIGEST: u8 = 4;
+const DIGESTED: u8 = 4;
+const DIGEST: u8 = 8;
 /// On the wire only: the digest is not the one that the segment's seed gives.
-const FOREIGN: u8 = 6;
+const FOREIGN: u8 = 12;
 
-/// Reported keys with their hot flags, in order. The first report of a key is its birth: the order is kept.
+fn bits(flags: KeyFlags) -> u8 {
+    HOT * u8::from(flags.hot) | STALE * u8::from(!flags.fresh)
+}
+
+fn key_flags(bits: u8) -> KeyFlags {
+    KeyFlags { hot: bits & HOT != 0, fresh: bits & STALE == 0 }
+}
+
+/// Reported keys with their flags, in order. The first report of a key is its birth: the order is kept.
 ///
 /// ```
-/// use ucl_data_plane::{KeyFormat, KeyRef};
+/// use ucl_data_plane::{KeyFlags, KeyFormat, KeyRef};
 /// use ucl_wire::Keys;
 ///
 /// let mut keys = Keys::new(KeyFormat::Fixed(4));
-/// keys.push(KeyRef::Whole(&7u32.to_le_bytes()), true);
+/// let flags = KeyFlags { hot: true, fresh: true };
+/// keys.push(KeyRef::Whole(&7u32.to_le_bytes()), flags);
 /// assert_eq!(keys.len(), 1);
-/// assert_eq!(keys.iter().next(), Some((KeyRef::Whole(&[7, 0, 0, 0]), true)));
+/// assert_eq!(keys.iter().next(), Some((KeyRef::Whole(&[7, 0, 0, 0]), flags)));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
@@ -69,7 +79,7 @@ impl Keys {
     /// # Panics
     /// If the key is not of this format: the sender was given another configuration than the data plane.
     #[inline]
-    pub fn push(&mut self, key: KeyRef<'_>, hot: bool) {
+    pub fn push(&mut self, key: KeyRef<'_>, flags: KeyFlags) {
         let kind = match (self.format, key) {
             (KeyFormat::Fixed(bytes), KeyRef::Whole(key)) if key.len() == usize::from(bytes) => {
                 self.rows.extend_from_slice(key);
@@ -87,11 +97,11 @@ impl Keys {
             }
             (format, key) => panic!("{key:?} among {format}"),
         };
-        self.flags.push(kind | u8::from(hot));
+        self.flags.push(kind | bits(flags));
     }
 
-    /// All keys with their hot flags, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (KeyRef<'_>, bool)> + '_ {
+    /// All keys with their flags, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (KeyRef<'_>, KeyFlags)> + '_ {
         let mut lengths = self.lengths.iter();
         let mut text = self.text.as_slice();
         self.flags.iter().zip(self.rows.chunks_exact(self.format.slot_bytes())).map(move |(&flags, row)| {
@@ -109,7 +119,7 @@ impl Keys {
                     }
                 }
             };
-            (key, flags & HOT != 0)
+            (key, key_flags(flags))
         })
     }
 
@@ -135,24 +145,24 @@ impl Keys {
             return;
         }
         if let KeyFormat::Fixed(bytes) = self.format {
-            block::write(&self.flags, 1, &mut scratch.words, out);
+            block::write(&self.flags, 2, &mut scratch.words, out);
             write_rows(&self.rows, bytes.into(), scratch, out);
             return;
         }
         let seed = HashSeed::new(config.seed).digest_seed();
         let mut digests = Vec::new();
         let mut flags = Vec::with_capacity(self.len());
-        for (key, hot) in self.iter() {
+        for (key, key_flags) in self.iter() {
             let (kind, sent) = match key {
                 KeyRef::Digested { digest: d, bytes } if d == digest(bytes, seed) => (DIGESTED, None),
                 KeyRef::Digested { digest, .. } => (FOREIGN, Some(digest)),
                 KeyRef::Digest(digest) => (DIGEST, Some(digest)),
                 KeyRef::Whole(_) => unreachable!("push lets none in"),
             };
-            flags.push(kind | u8::from(hot));
+            flags.push(kind | bits(key_flags));
             digests.extend(sent.into_iter().flatten());
         }
-        block::write(&flags, 3, &mut scratch.words, out);
+        block::write(&flags, 4, &mut scratch.words, out);
         values::write(self.lengths.iter().map(|&length| length.into()), scratch, out);
         block::write(&self.text, 8, &mut scratch.words, out);
         // Digests are as random as bytes get: as they are.
@@ -166,11 +176,11 @@ impl Keys {
             return Ok(keys);
         }
         if let KeyFormat::Fixed(bytes) = config.keys {
-            keys.flags = block::read(reader, n, 1, "hot flags")?;
+            keys.flags = block::read(reader, n, 2, "key flags")?;
             keys.rows = read_rows(reader, n, bytes.into(), "keys")?;
             return Ok(keys);
         }
-        let flags = block::read(reader, n, 3, "key flags")?;
+        let flags = block::read(reader, n, 4, "key flags")?;
         let in_full = flags.iter().filter(|&&f| matches!(f & KIND, DIGESTED | FOREIGN)).count();
         let lengths = values::read(reader, in_full, "key lengths")?;
         let mut total = 0;
@@ -189,7 +199,7 @@ impl Keys {
         let seed = HashSeed::new(config.seed).digest_seed();
         let (mut lengths, mut text) = (lengths.into_iter(), text.as_slice());
         for flags in flags {
-            let hot = flags & HOT != 0;
+            let key_flags = key_flags(flags);
             let mut next = || {
                 // As many lengths as keys in full, and as much text as the lengths say: both were counted above.
                 let (bytes, rest) = text.split_at(lengths.next().unwrap_or_default() as usize);
@@ -199,13 +209,13 @@ impl Keys {
             match flags & KIND {
                 DIGESTED => {
                     let bytes = next();
-                    keys.push(KeyRef::Digested { digest: digest(bytes, seed), bytes }, hot);
+                    keys.push(KeyRef::Digested { digest: digest(bytes, seed), bytes }, key_flags);
                 }
                 FOREIGN => {
                     let digest = reader.array("digest")?;
-                    keys.push(KeyRef::Digested { digest, bytes: next() }, hot);
+                    keys.push(KeyRef::Digested { digest, bytes: next() }, key_flags);
                 }
-                DIGEST => keys.push(KeyRef::Digest(reader.array("digest")?), hot),
+                DIGEST => keys.push(KeyRef::Digest(reader.array("digest")?), key_flags),
                 _ => return Err(WireError::Corrupt { what: "key flags" }),
             }
         }

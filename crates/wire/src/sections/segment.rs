@@ -28,6 +28,7 @@ pub(crate) fn write(config: &Config, out: &mut Vec<u8>) {
     out.push(match config.rule {
         ReportRule::Paper => 0,
         ReportRule::New => 1,
+        ReportRule::Refresh => 2,
     });
     out.extend_from_slice(&config.seed.to_le_bytes());
     put_varint(out, shape.slots.into());
@@ -52,6 +53,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Config, WireError> {
     let rule = match reader.byte("report rule")? {
         0 => ReportRule::Paper,
         1 => ReportRule::New,
+        2 => ReportRule::Refresh,
         _ => return Err(WireError::Corrupt { what: "report rule" }),
     };
     let seed = u64::from_le_bytes(reader.array("seed")?);

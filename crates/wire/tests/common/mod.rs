@@ -2,14 +2,14 @@
 
 use proptest::prelude::*;
 use ucl_data_plane::{
-    BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, HashSeed, KeyFormat, KeyRef, Report, ReportRule,
-    ReportSink, Shape, digest,
+    BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, HashSeed, KeyFlags, KeyFormat, KeyRef, Report,
+    ReportRule, ReportSink, Shape, digest,
 };
 
 /// A report that owns what it says.
 #[derive(Clone, Debug)]
 pub enum Told {
-    Key { bytes: Vec<u8>, kind: u8, hot: bool },
+    Key { bytes: Vec<u8>, kind: u8, flags: KeyFlags },
     Carry { at: u32, times: i64 },
     Slot { slot: u32, holder: Option<Vec<u8>>, count: u64 },
     Cut { items: u64, weight: u64, adds: Vec<(usize, bool, u64)>, reset: bool },
@@ -40,8 +40,8 @@ pub fn told(config: Config) -> impl Strategy<Value = Vec<Told>> {
         KeyFormat::Digest => 0..60,
     };
     let byte = prop_oneof![Just(0u8), 0u8..4, any::<u8>()];
-    let key = (prop::collection::vec(byte, key_bytes), 0u8..3, any::<bool>())
-        .prop_map(|(bytes, kind, hot)| Told::Key { bytes, kind, hot });
+    let key = (prop::collection::vec(byte, key_bytes), 0u8..3, any::<bool>(), any::<bool>())
+        .prop_map(|(bytes, kind, hot, fresh)| Told::Key { bytes, kind, flags: KeyFlags { hot, fresh } });
     let times = prop_oneof![5 => Just(1i64), 1 => any::<i64>()];
     let carry = (0..counters as u32, times).prop_map(|(at, times)| Told::Carry { at, times });
     let holder = prop::option::of(prop::collection::vec(any::<u8>(), slot_bytes));
@@ -57,8 +57,8 @@ pub fn told(config: Config) -> impl Strategy<Value = Vec<Told>> {
 pub fn tell(config: &Config, told: &[Told], sink: &mut impl ReportSink) {
     for one in told {
         match one {
-            Told::Key { bytes, kind, hot } => {
-                sink.report(Report::Key { key: key(config, bytes, *kind).borrowed(), hot: *hot });
+            Told::Key { bytes, kind, flags } => {
+                sink.report(Report::Key { key: key(config, bytes, *kind).borrowed(), flags: *flags });
             }
             Told::Carry { at, times } => sink.report(Report::Carry { at: CounterIndex(*at), times: *times }),
             Told::Slot { slot, holder, count } => {
