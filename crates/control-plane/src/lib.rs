@@ -30,6 +30,7 @@ mod view;
 mod window;
 
 pub use decoder::DecoderKind;
+pub use decoder::judge::{Fallback, Verdict};
 pub use plane::{ControlPlane, Fault, Settings, SettingsError, TrainingJob};
 pub use registry::{KeyId, Registry};
 pub use segment::{ReportError, Segment};

@@ -5,12 +5,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use ucl_data_plane::{Config, Cut, HashSeed, KeyFlags, KeyRef, Memory, Report, ReportSink};
-use ucl_equations::{ColumnId, Columns, em};
+use ucl_equations::{ColumnId, Columns, Workspace, em};
 use ucl_learned::TrainBudget;
 
 use crate::decoder::classic::Classic;
+use crate::decoder::judge::Fallback;
 use crate::decoder::learned::Learned;
-use crate::decoder::{DecodeError, Decoder, DecoderKind, Unsupported};
+use crate::decoder::{DecodeError, Decoder, DecoderKind, System, Unsupported, refine};
 use crate::delta::{self, Epoch};
 use crate::heavy::HeavyMirror;
 use crate::registry::{KeyId, Registry};
@@ -31,6 +32,8 @@ pub struct Settings {
     pub train_budget: Option<TrainBudget>,
     /// The network.
     pub learned: ucl_learned::Config,
+    /// When a classic decoder answers in place of the network.
+    pub fallback: Fallback,
     /// EM, for `em` and `delta`.
     pub em: em::Options,
     /// Epochs whose counts `delta` keeps one by one, for questions about time; 0 keeps the totals alone.
@@ -47,6 +50,7 @@ impl Default for Settings {
             train_every: Some(128),
             train_budget: None,
             learned: ucl_learned::Config::default(),
+            fallback: Fallback::default(),
             em: em::Options::default(),
             retain_epochs: 0,
             seed: 0,
@@ -150,16 +154,17 @@ impl ControlPlane {
                 pending: Vec::new(),
                 series: Series::new(settings.retain_epochs),
             },
-            DecoderKind::Learned => {
+            DecoderKind::Learned | DecoderKind::Refined => {
                 let budget = settings.train_budget.unwrap_or(TrainBudget::whole(&settings.learned));
-                let network = Box::new(Learned::new(geometry, settings.learned.clone(), budget, settings.seed)?);
+                let (learned, fallback) = (settings.learned.clone(), settings.fallback);
+                let network = Box::new(Learned::new(geometry, learned, budget, fallback, settings.seed)?);
                 let kind = if geometry.signed { DecoderKind::Lsmr } else { DecoderKind::Em };
                 let fallback = Classic::new(kind, settings.em).expect("a classic kind");
                 Mode::Learned { network, fallback }
             }
             kind => Mode::Classic(Classic::new(kind, settings.em).expect("the other kinds are classic")),
         };
-        let window = if settings.decoder == DecoderKind::Learned { settings.window } else { 0 };
+        let window = if settings.decoder.is_trained() { settings.window } else { 0 };
         Ok(Self {
             settings,
             registry: Arc::new(Registry::new(config.keys, HashSeed::new(config.seed))),
@@ -195,7 +200,7 @@ impl ControlPlane {
         &self.window
     }
 
-    /// The network, if the decoder is the learned one.
+    /// The network, if the decoder has one.
     pub fn network(&self) -> Option<&Learned> {
         if let Mode::Learned { network, .. } = &self.mode { Some(network) } else { None }
     }
@@ -391,18 +396,29 @@ impl ControlPlane {
 /// Decodes counters by the snapshot decoder; which one answered, and whether as a fallback.
 pub(crate) fn decode_snapshot(
     mode: &mut Mode,
+    settings: &Settings,
     segment: &Segment,
     counters: &[f64],
 ) -> Result<(Vec<f64>, DecoderKind, bool), DecodeError> {
     let geometry = segment.config().shape.geometry();
-    let system = crate::decoder::System { columns: segment.columns(), geometry, counters };
-    let (decoder, fallback): (&mut dyn Decoder, bool) = match mode {
-        Mode::Classic(classic) => (classic, false),
-        Mode::Learned { network, .. } if network.is_ready() => (network.as_mut(), false),
-        Mode::Learned { fallback, .. } => (fallback, true),
+    let system = System { columns: segment.columns(), geometry, counters };
+    match mode {
+        Mode::Classic(classic) => Ok((classic.decode(&system)?, classic.kind(), false)),
+        Mode::Learned { network, .. } if answers(network, settings.decoder) => {
+            let mut x = network.decode(&system)?;
+            if settings.decoder == DecoderKind::Refined {
+                x = refine(&system, &x, &settings.em, &mut Workspace::default())?;
+            }
+            Ok((x, settings.decoder, false))
+        }
+        Mode::Learned { fallback, .. } => Ok((fallback.decode(&system)?, fallback.kind(), true)),
         Mode::Delta { .. } => unreachable!("delta decodes epochs"),
-    };
-    Ok((decoder.decode(&system)?, decoder.kind(), fallback))
+    }
+}
+
+/// Whether the network answers. The refined decoder takes from it what EM can use, so it needs no verdict.
+fn answers(network: &Learned, decoder: DecoderKind) -> bool {
+    if decoder == DecoderKind::Refined { network.is_ready() } else { network.is_trusted() }
 }
 
 impl ReportSink for ControlPlane {

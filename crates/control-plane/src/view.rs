@@ -21,7 +21,7 @@ pub enum Source {
     Heavy,
     /// The configured decoder.
     Decoded,
-    /// A classic decoder, because the learned one is not ready.
+    /// A classic decoder, because the learned one is not ready or predicts a row left out worse.
     Fallback,
     /// The key was never reported: 0 for the sketch part, as in the paper.
     Unknown,
@@ -183,7 +183,7 @@ impl ControlPlane {
         } else {
             let uppers = upper_bounds(&segment, &counters, peeked.sketch_weight);
             let y: Vec<f64> = counters.iter().map(|&c| c as f64).collect();
-            let (decoded, kind, fallback) = decode_snapshot(&mut self.mode, &segment, &y)?;
+            let (decoded, kind, fallback) = decode_snapshot(&mut self.mode, &self.settings, &segment, &y)?;
             (decoded, uppers, kind, fallback)
         };
 

@@ -197,7 +197,7 @@ impl Builder {
 
     fn default_interval(&self) -> Option<u64> {
         match self.settings.decoder {
-            DecoderKind::Learned => Some(crate::plan::PAPER_INTERVAL),
+            DecoderKind::Learned | DecoderKind::Refined => Some(crate::plan::PAPER_INTERVAL),
             DecoderKind::Delta => Some(crate::plan::DELTA_INTERVAL),
             _ => None,
         }

@@ -74,7 +74,7 @@ pub fn plan(decoder: DecoderKind, request: Request) -> Result<Plan, TooSmall> {
         DecoderKind::Delta => {
             narrow(request).map(|shape| Plan { shape, rule: ReportRule::Refresh, interval: Some(DELTA_INTERVAL) })
         }
-        DecoderKind::Learned => {
+        DecoderKind::Learned | DecoderKind::Refined => {
             wide(request).map(|shape| Plan { shape, rule: ReportRule::Paper, interval: Some(PAPER_INTERVAL) })
         }
         _ => wide(request).map(|shape| Plan { shape, rule: ReportRule::Paper, interval: None }),
@@ -94,10 +94,14 @@ pub fn wide(request: Request) -> Result<Shape, TooSmall> {
         _ => 8,
     };
     let bits = request.counter_bits.unwrap_or(CounterBits::B32);
-    // The paper: 512 wide up to 32KB, 1024 above; the same share of the budget in between and with other widths.
-    let share = if request.memory < 40_000 { 0.25 } else { 0.25 * f64::from(rows) / 4.0 };
-    let bloom = 0.155;
-    fit(request, rows, bits, 1, bloom, share)
+    // The paper: 512 counters of 32 bits a row up to 32KB, 1024 above; the same bytes with other widths.
+    let width = match request.memory {
+        0..16_384 => request.memory / 32,
+        16_384..40_000 => 512,
+        _ => 1024,
+    };
+    let share = (width * usize::from(rows) * 4) as f64 / request.memory.max(1) as f64;
+    fit(request, rows, bits, 1, 0.155, share)
 }
 
 /// Narrow counters, many of them.

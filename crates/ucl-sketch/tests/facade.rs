@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use ucl_sketch::plan::{Request, narrow, plan, wide};
-use ucl_sketch::{CounterBits, DecoderKind, Execution, KeyFormat, ReportRule, Shape, Source, UclSketch};
+use ucl_sketch::{CounterBits, DecoderKind, Execution, Fallback, KeyFormat, ReportRule, Shape, Source, UclSketch};
 
 /// A skewed stream of 4-byte keys, the same every time.
 fn stream(items: usize) -> Vec<[u8; 4]> {
@@ -101,6 +101,7 @@ fn the_learned_decoder_falls_back_until_it_is_trained_and_says_so() {
             bucket_length: 64,
             ..Default::default()
         },
+        fallback: Fallback::WhenUntrained,
         ..Default::default()
     };
     for execution in [Execution::Synchronous, Execution::Background] {
@@ -115,6 +116,32 @@ fn the_learned_decoder_falls_back_until_it_is_trained_and_says_so() {
         sketch.train().unwrap();
         assert_eq!(sketch.view().unwrap().answered_by(), DecoderKind::Learned);
     }
+}
+
+/// A network of three epochs knows nothing yet; EM predicts the row left out better, and so it answers.
+#[test]
+fn a_worse_network_is_not_trusted() {
+    let settings = ucl_sketch::Settings {
+        decoder: DecoderKind::Learned,
+        window: 16,
+        train_every: None,
+        learned: ucl_sketch::learned::Config {
+            epochs: 3,
+            hidden: 16,
+            neck: 8,
+            bucket_length: 64,
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let mut sketch = small(DecoderKind::Learned).settings(settings).build().unwrap();
+    sketch.insert_batch(&stream(15_000)).unwrap();
+    sketch.train().unwrap();
+    let verdict = sketch.with_control(|control| control.network().unwrap().verdict()).unwrap();
+    assert!(verdict.prefers_classic(), "{verdict:?}");
+    let view = sketch.view().unwrap();
+    assert_eq!(view.answered_by(), DecoderKind::Em);
+    assert!(view.all().any(|(_, answer)| answer.source == Source::Fallback));
 }
 
 #[test]
@@ -174,7 +201,7 @@ fn the_papers_shapes_are_near_its_table() {
         let near =
             |a: u32, b: u32, factor: f64| f64::from(a) < f64::from(b) * factor && f64::from(b) < f64::from(a) * factor;
         assert_eq!(shape.rows, rows);
-        assert!(near(shape.slots, slots, 1.9) && near(shape.width, width, 2.1), "{memory}: {shape:?}");
+        assert!(near(shape.slots, slots, 1.5) && near(shape.width, width, 1.1), "{memory}: {shape:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Decoders that need no training.
 
-use ucl_equations::{ColumnId, Rows, Workspace, em, lsmr, lsqr, map, omp};
+use ucl_equations::{ColumnId, Rows, Workspace, em, lsmr, lsqr, map, omp, peeling};
 
 use super::{DecodeError, Decoder, DecoderKind, System};
 
@@ -14,7 +14,7 @@ pub struct Classic {
 impl Classic {
     /// The classic decoder of a kind; `None` for those that are not classic.
     pub fn new(kind: DecoderKind, em: em::Options) -> Option<Self> {
-        let classic = !matches!(kind, DecoderKind::Learned | DecoderKind::Delta);
+        let classic = !kind.is_trained() && kind != DecoderKind::Delta;
         classic.then(|| Self { kind, workspace: Workspace::default(), em })
     }
 }
@@ -43,9 +43,13 @@ impl Decoder for Classic {
                 omp::omp(columns, y, &omp::Options::default(), &mut x)?;
             }
             DecoderKind::Em => {
-                em::em(columns, y, None, &self.em, &mut self.workspace, &mut x)?;
+                // Where counters outnumber keys most keys peel, exactly and at once, and EM is left with little; where
+                // they do not, next to nothing peels, and this is plain EM.
+                let counters: Vec<i64> = y.iter().map(|&y| y as i64).collect();
+                let peeled = peeling::peel(columns, None, &counters)?;
+                peeled.then_em(columns, None, &self.em, &mut self.workspace, &mut x)?;
             }
-            DecoderKind::Learned | DecoderKind::Delta => unreachable!("not classic"),
+            DecoderKind::Learned | DecoderKind::Refined | DecoderKind::Delta => unreachable!("not classic"),
         }
         Ok(x)
     }

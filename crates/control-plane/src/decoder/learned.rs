@@ -1,7 +1,8 @@
 //! The paper's decoder: a network that trains itself on the window, with no ground truth.
 //!
 //! Training is triggered by the number of cuts, never by time, and continues from the last weights as the window slides
-//! and keys arrive. Until a model is ready the control plane answers by a classic decoder, and says so.
+//! and keys arrive. Until a model is ready, and while a row left out tells that the classic decoder does better
+//! ([`judge`](super::judge)), the control plane answers by the classic one, and says so.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,6 +11,7 @@ use ucl_data_plane::Geometry;
 use ucl_equations::Columns;
 use ucl_learned::{Cancel, Problem, Shape, Snapshot, Solver, TrainBudget, TrainReport};
 
+use super::judge::{Fallback, Judge, Verdict};
 use super::{DecodeError, Decoder, DecoderKind, System};
 use crate::window::Window;
 
@@ -19,6 +21,8 @@ pub struct Learned {
     budget: TrainBudget,
     cancel: Cancel,
     history: Vec<TrainReport>,
+    judge: Option<Judge>,
+    verdict: Option<Verdict>,
 }
 
 impl Learned {
@@ -27,11 +31,16 @@ impl Learned {
         geometry: Geometry,
         config: ucl_learned::Config,
         budget: TrainBudget,
+        fallback: Fallback,
         seed: u64,
     ) -> Result<Self, ucl_learned::ConfigError> {
         let shape = Shape { rows: geometry.rows.into(), width: geometry.width as usize };
+        let judge = match fallback {
+            Fallback::WhenBetter => Judge::new(shape, &config, seed),
+            Fallback::WhenUntrained => None,
+        };
         let solver = Solver::new(shape, config, seed)?;
-        Ok(Self { solver, budget, cancel: Cancel::default(), history: Vec::new() })
+        Ok(Self { solver, budget, cancel: Cancel::default(), history: Vec::new(), judge, verdict: None })
     }
 
     /// Trains on the window, from the weights as they are.
@@ -50,12 +59,26 @@ impl Learned {
         let smallest_weight = smallest_weight.max(1) as f64;
         let problem = Problem { columns, hot, window: &snapshots, smallest_weight };
         self.history.push(self.solver.train(&problem, self.budget, &self.cancel)?);
+        if let Some(judge) = &mut self.judge {
+            self.verdict = judge.compare(&problem, self.budget, &self.cancel)?;
+        }
         Ok(())
     }
 
     /// Whether it has been trained at all.
     pub fn is_ready(&self) -> bool {
         self.solver.steps() > 0
+    }
+
+    /// How the network did against the classic decoder on a row left out, when it was last trained; `None` if that is
+    /// not asked for.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.verdict
+    }
+
+    /// Whether it should answer: trained, and not worse than the classic decoder as far as can be told.
+    pub fn is_trusted(&self) -> bool {
+        self.is_ready() && !self.verdict.is_some_and(|verdict| verdict.prefers_classic())
     }
 
     /// What each training reported.
@@ -70,7 +93,14 @@ impl Learned {
 
     /// A copy to be trained elsewhere, which ends early once `stop` is set.
     pub fn for_training(&self, stop: Arc<AtomicBool>) -> Self {
-        Self { solver: self.solver.clone(), budget: self.budget, cancel: stop.into(), history: self.history.clone() }
+        Self {
+            solver: self.solver.clone(),
+            budget: self.budget,
+            cancel: stop.into(),
+            history: self.history.clone(),
+            judge: self.judge.clone(),
+            verdict: self.verdict,
+        }
     }
 }
 

@@ -4,7 +4,11 @@
 //! them. The [`delta`](crate::delta) decoder is not of this kind: it decodes every epoch on its own as it closes.
 
 pub mod classic;
+pub mod judge;
 pub mod learned;
+mod refined;
+
+pub(crate) use refined::refine;
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,14 +33,21 @@ pub enum DecoderKind {
     Em,
     /// The paper's network.
     Learned,
+    /// EM that starts from the network's output.
+    Refined,
     /// Every epoch decoded on its own, and added up.
     Delta,
 }
 
 impl DecoderKind {
     /// All decoders.
-    pub const ALL: [Self; 8] =
-        [Self::Cm, Self::Map, Self::Lsqr, Self::Lsmr, Self::Omp, Self::Em, Self::Learned, Self::Delta];
+    pub const ALL: [Self; 9] =
+        [Self::Cm, Self::Map, Self::Lsqr, Self::Lsmr, Self::Omp, Self::Em, Self::Learned, Self::Refined, Self::Delta];
+
+    /// Whether the decoder has a network to train.
+    pub fn is_trained(self) -> bool {
+        matches!(self, Self::Learned | Self::Refined)
+    }
 
     /// The name, as in `ucl-NAME`.
     pub fn name(self) -> &'static str {
@@ -48,13 +59,14 @@ impl DecoderKind {
             Self::Omp => "omp",
             Self::Em => "em",
             Self::Learned => "learned",
+            Self::Refined => "refined",
             Self::Delta => "delta",
         }
     }
 
     /// Whether the decoder can work with counters of this geometry.
     pub fn supports(self, geometry: &Geometry) -> Result<(), Unsupported> {
-        let needs_ones = matches!(self, Self::Map | Self::Em | Self::Delta);
+        let needs_ones = matches!(self, Self::Map | Self::Em | Self::Refined | Self::Delta);
         if needs_ones && geometry.signed {
             return Err(Unsupported { decoder: self.name(), why: "it needs columns without negative coefficients" });
         }
@@ -78,7 +90,7 @@ impl FromStr for DecoderKind {
 
 /// No decoder has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no decoder '{0}'; there are cm, map, lsqr, lsmr, omp, em, learned and delta")]
+#[error("there is no decoder '{0}'; there are cm, map, lsqr, lsmr, omp, em, learned, refined and delta")]
 pub struct UnknownDecoder(pub String);
 
 /// A decoder that cannot work with a sketch.

@@ -1,0 +1,192 @@
+//! Sizes of the problem and of the network, and what training aims at.
+
+use thiserror::Error;
+
+/// The sketch as the network sees it: `rows` rows of `width` counters, counter `row * width + column`.
+///
+/// A sketch without rows (FlowRadar) has `rows = 1`; how many counters a key touches is the columns' affair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Rows `d`.
+    pub rows: usize,
+    /// Counters per row `w`.
+    pub width: usize,
+}
+
+impl Shape {
+    /// All counters, `d · w`.
+    pub fn counters(&self) -> usize {
+        self.rows * self.width
+    }
+}
+
+/// Network sizes, loss weights and training limits. The default is the paper's table of hyperparameters.
+///
+/// ```
+/// use ucl_learned::Config;
+///
+/// let paper = Config::default();
+/// assert_eq!((paper.hidden, paper.bucket_length, paper.batch), (128, 512, 32));
+/// let without_sr = Config { lambda: 0.0, ..paper };
+/// assert!(without_sr.validate().is_ok());
+/// assert!(Config { hidden: 7, ..Config::default() }.validate().is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Hidden dimension `h`: even, at least 4 (half of the bucket embedding is sines, half cosines).
+    pub hidden: usize,
+    /// The narrow layer between two wide ones; 64 in the paper's network.
+    pub neck: usize,
+    /// Keys per bucket `L`; 1024 serves large key spaces better.
+    pub bucket_length: usize,
+    /// Whether all buckets use the same parameters and are told apart by their embedding (the paper's "scalable
+    /// architecture", SA). Without it every bucket owns an embedding block and a head, and the network grows with
+    /// the keys.
+    pub shared_buckets: bool,
+    /// Weight of the sparsity term; 0 trains without it (the paper's "without SR").
+    pub lambda: f32,
+    /// Whether the equivariant term is in the loss; off is the paper's "without EQ".
+    pub equivariant: bool,
+    /// Share of the cold keys that one transformation raises by the smallest weight.
+    pub raised_share: f64,
+    /// Adam's learning rate.
+    pub learning_rate: f64,
+    /// Snapshots per training step.
+    pub batch: usize,
+    /// Passes over the window, at most.
+    pub epochs: usize,
+    /// Epochs without a better loss before training stops.
+    pub patience: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            hidden: 128,
+            neck: 64,
+            bucket_length: 512,
+            shared_buckets: true,
+            lambda: 0.1,
+            equivariant: true,
+            raised_share: 0.05,
+            learning_rate: 1e-3,
+            batch: 32,
+            epochs: 300,
+            patience: 30,
+        }
+    }
+}
+
+impl Config {
+    /// Whether a network can be built and trained with these numbers.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let sizes = [
+            ("neck", self.neck),
+            ("bucket_length", self.bucket_length),
+            ("batch", self.batch),
+            ("epochs", self.epochs),
+            ("patience", self.patience),
+        ];
+        for (field, value) in sizes {
+            check_size(field, value)?;
+        }
+        check_size("hidden", self.hidden)?;
+        if self.hidden < 4 || !self.hidden.is_multiple_of(2) {
+            return Err(ConfigError::Hidden(self.hidden));
+        }
+        let reals = [
+            ("lambda", f64::from(self.lambda), 0.0, f64::MAX),
+            ("raised_share", self.raised_share, 0.0, 1.0),
+            ("learning_rate", self.learning_rate, f64::MIN_POSITIVE, 1.0),
+        ];
+        for (field, value, low, high) in reals {
+            if !(low..=high).contains(&value) {
+                return Err(ConfigError::Real { field, value, low, high });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Shape {
+    /// Whether the shape is one that a network can be built for.
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        check_size("rows", self.rows)?;
+        check_size("width", self.width)?;
+        match self.rows.checked_mul(self.width) {
+            Some(counters) => check_size("rows * width", counters),
+            None => Err(ConfigError::Size { field: "rows * width", value: usize::MAX, most: MAX_SIZE }),
+        }
+    }
+}
+
+/// No dimension may exceed this; it keeps every product of two of them far from overflow.
+pub const MAX_SIZE: usize = 1 << 28;
+
+/// No network may have more parameters (with one bucket block) than this: 4 GB.
+pub const MAX_PARAMETERS: usize = 1 << 30;
+
+fn check_size(field: &'static str, value: usize) -> Result<(), ConfigError> {
+    if (1..=MAX_SIZE).contains(&value) { Ok(()) } else { Err(ConfigError::Size { field, value, most: MAX_SIZE }) }
+}
+
+/// A network that cannot be built.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum ConfigError {
+    /// A size is zero or beyond [`MAX_SIZE`].
+    #[error("{field} is {value}, but must be from 1 to {most}")]
+    Size {
+        /// Which size.
+        field: &'static str,
+        /// What was asked for.
+        value: usize,
+        /// The largest allowed.
+        most: usize,
+    },
+    /// The hidden dimension must be even and at least 4.
+    #[error("hidden is {0}, but must be even and at least 4: half of the bucket embedding is sines, half cosines")]
+    Hidden(usize),
+    /// Every size is allowed, but together they make a network beyond [`MAX_PARAMETERS`].
+    #[error("the network would have {parameters} parameters, more than {most}")]
+    Parameters {
+        /// What the sizes amount to.
+        parameters: usize,
+        /// The largest allowed.
+        most: usize,
+    },
+    /// A real-valued setting is out of range or not a number.
+    #[error("{field} is {value}, but must be from {low:e} to {high:e}")]
+    Real {
+        /// Which setting.
+        field: &'static str,
+        /// What was asked for.
+        value: f64,
+        /// The smallest allowed.
+        low: f64,
+        /// The largest allowed.
+        high: f64,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_valid() {
+        Config::default().validate().unwrap();
+    }
+
+    #[test]
+    fn errors_name_the_field_and_the_value() {
+        let message = |c: Config| c.validate().unwrap_err().to_string();
+        let base = Config::default;
+        assert_eq!(message(Config { batch: 0, ..base() }), "batch is 0, but must be from 1 to 268435456");
+        assert!(message(Config { hidden: 5, ..base() }).starts_with("hidden is 5, but must be even"));
+        assert!(message(Config { lambda: f32::NAN, ..base() }).starts_with("lambda is NaN"));
+        assert!(message(Config { learning_rate: 0.0, ..base() }).starts_with("learning_rate is 0"));
+        assert!(message(Config { raised_share: 1.5, ..base() }).contains("raised_share is 1.5"));
+        let huge = Shape { rows: 1 << 20, width: 1 << 20 };
+        assert!(huge.validate().unwrap_err().to_string().starts_with("rows * width"));
+    }
+}
