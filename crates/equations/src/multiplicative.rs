@@ -352,20 +352,18 @@ impl System<'_> {
     /// Multiplies every `x`, and adds it to the sums of its counters. Returns `Σ|change|` and `Σ x` if asked.
     fn pass<F: Real, M: Mean>(&self, buffers: &mut Buffers<F>, track: bool) -> (f64, f64) {
         match (self.degree, track) {
-            (1, false) => self.pass_in_chunks(buffers, pass_over::<F, M, 1, false>),
-            (2, false) => self.pass_in_chunks(buffers, pass_over::<F, M, 2, false>),
-            (3, false) => self.pass_in_chunks(buffers, pass_over::<F, M, 3, false>),
-            (4, false) => self.pass_in_chunks(buffers, pass_over::<F, M, 4, false>),
-            (5, false) => self.pass_in_chunks(buffers, pass_over::<F, M, 5, false>),
-            (4, true) => self.pass_in_chunks(buffers, pass_over::<F, M, 4, true>),
-            (degree, _) => self.pass_in_chunks(buffers, |i, x, r, s| pass_over_any::<F, M>(degree, i, x, r, s)),
+            (3, false) => self.pass_in_chunks(buffers, &pass_over::<F, M, 3, false>),
+            (4, false) => self.pass_in_chunks(buffers, &pass_over::<F, M, 4, false>),
+            (4, true) => self.pass_in_chunks(buffers, &pass_over::<F, M, 4, true>),
+            (degree, _) => self.pass_in_chunks(buffers, &|i, x, r, s| pass_over_any::<F, M>(degree, i, x, r, s)),
         }
     }
 
     fn pass_in_chunks<F: Real>(
         &self,
         buffers: &mut Buffers<F>,
-        pass: impl Fn(&[u32], &mut [F], &[F], &mut [F]) -> (f64, f64) + Sync,
+        // Dynamic: called once a chunk, and one copy of the parallel loop is enough.
+        pass: &(dyn Fn(&[u32], &mut [F], &[F], &mut [F]) -> (f64, f64) + Sync),
     ) -> (f64, f64) {
         let Buffers { ratios, sums, x, .. } = buffers;
         if self.chunks == 1 {

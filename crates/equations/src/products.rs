@@ -107,11 +107,7 @@ pub(crate) fn scatter(columns: &Columns, x: &[f64], out: &mut [f64]) {
 fn scatter_from(columns: &Columns, first: usize, x: &[f64], out: &mut [f64]) {
     let degree = columns.degree();
     with_coefficients!(columns.coefficients(), |at| match degree {
-        1 => scatter_of::<1>(columns, first, x, out, at),
-        2 => scatter_of::<2>(columns, first, x, out, at),
-        3 => scatter_of::<3>(columns, first, x, out, at),
         4 => scatter_of::<4>(columns, first, x, out, at),
-        5 => scatter_of::<5>(columns, first, x, out, at),
         _ => {
             let indices = columns.all_indices()[first * degree..].chunks_exact(degree);
             for (column, (indices, &x)) in (first..).zip(indices.zip(x)) {
@@ -183,11 +179,7 @@ pub(crate) fn gather_with(
     combine: impl Fn(f64, f64) -> f64 + Sync,
 ) -> f64 {
     with_coefficients!(columns.coefficients(), |at| match columns.degree() {
-        1 => gather_of::<1>(columns, y, out, &at, &combine),
-        2 => gather_of::<2>(columns, y, out, &at, &combine),
-        3 => gather_of::<3>(columns, y, out, &at, &combine),
         4 => gather_of::<4>(columns, y, out, &at, &combine),
-        5 => gather_of::<5>(columns, y, out, &at, &combine),
         degree => {
             let indices = columns.all_indices();
             in_chunks(out, indices.len(), |first, out| {

@@ -183,6 +183,7 @@ impl Builder {
                     expected_keys: self.expected_keys,
                     counter_bits: self.counter_bits,
                     signed: self.signed,
+                    interval: self.interval.flatten(),
                 };
                 plan(self.settings.decoder, request)?
             }

@@ -27,6 +27,22 @@ pub struct Request {
     pub counter_bits: Option<CounterBits>,
     /// Signed columns (Count Sketch).
     pub signed: bool,
+    /// Items between two cuts; the decoder's own if not given.
+    pub interval: Option<u64>,
+}
+
+impl Default for Request {
+    /// 64KB, keys of any length, nothing else known.
+    fn default() -> Self {
+        Self {
+            memory: 65_536,
+            keys: KeyFormat::Digest,
+            expected_keys: None,
+            counter_bits: None,
+            signed: false,
+            interval: None,
+        }
+    }
 }
 
 /// What the planner answers.
@@ -63,7 +79,7 @@ const LEAST_BLOOM: usize = 64;
 /// use ucl_sketch::plan::{Request, plan};
 /// use ucl_sketch::{DecoderKind, KeyFormat};
 /// let request =
-///     Request { memory: 65_536, keys: KeyFormat::Fixed(4), expected_keys: None, counter_bits: None, signed: false };
+///     Request { memory: 65_536, keys: KeyFormat::Fixed(4), ..Request::default() };
 /// let plan = plan(DecoderKind::Delta, request)?;
 /// assert!(plan.shape.memory(request.keys).total() <= 65_536);
 /// # Ok::<(), ucl_sketch::plan::TooSmall>(())
@@ -72,7 +88,12 @@ pub fn plan(decoder: DecoderKind, request: Request) -> Result<Plan, TooSmall> {
     match decoder {
         DecoderKind::Em => narrow(request).map(|shape| Plan { shape, rule: ReportRule::New, interval: None }),
         DecoderKind::Delta => {
-            narrow(request).map(|shape| Plan { shape, rule: ReportRule::Refresh, interval: Some(DELTA_INTERVAL) })
+            let interval = request.interval.unwrap_or(DELTA_INTERVAL);
+            narrow(Request { interval: Some(interval), ..request }).map(|shape| Plan {
+                shape,
+                rule: ReportRule::Refresh,
+                interval: Some(interval),
+            })
         }
         DecoderKind::Learned | DecoderKind::Refined => {
             wide(request).map(|shape| Plan { shape, rule: ReportRule::Paper, interval: Some(PAPER_INTERVAL) })
@@ -106,12 +127,26 @@ pub fn wide(request: Request) -> Result<Shape, TooSmall> {
 
 /// Narrow counters, many of them.
 pub fn narrow(request: Request) -> Result<Shape, TooSmall> {
+    let shape = narrow_with(request, CounterBits::B8, KEY_BITS)?;
+    // Epochs that are short against a row leave most counters at 0 or 1, and lost keys are what errors are left: half
+    // the bits a counter, and what that saves to the filter.
+    let sparse = request.interval.is_some_and(|interval| interval * 2 < u64::from(shape.width));
+    if sparse && request.counter_bits.is_none() {
+        narrow_with(request, CounterBits::B4, 2.0 * KEY_BITS)
+    } else {
+        Ok(shape)
+    }
+}
+
+/// Bloom bits per expected key: about 13 lose one key in some hundreds.
+const KEY_BITS: f64 = 12.8;
+
+fn narrow_with(request: Request, bits: CounterBits, key_bits: f64) -> Result<Shape, TooSmall> {
     let expected = request.expected_keys.unwrap_or(request.memory as u64 / 4).max(1) as f64;
-    let bits = request.counter_bits.unwrap_or(CounterBits::B8);
-    // About 13 Bloom bits per key lose one in some hundreds; no more than 65%, for counters must be left.
-    let bloom = (12.8 * expected / 8.0 / request.memory.max(1) as f64).clamp(0.1, 0.65);
+    // No more than 65%, for counters must be left.
+    let bloom = (key_bits * expected / 8.0 / request.memory.max(1) as f64).clamp(0.1, 0.65);
     let heavy = 0.03 + 0.02 * ((bloom - 0.4) / 0.25).clamp(0.0, 1.0);
-    fit(request, 4, bits, 8, bloom, 1.0 - bloom - heavy)
+    fit(request, 4, request.counter_bits.unwrap_or(bits), 8, bloom, 1.0 - bloom - heavy)
 }
 
 /// Gives the Bloom filter and the counters their shares of the budget, and the heavy part the rest.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use ucl_sketch::plan::{Request, narrow, plan, wide};
-use ucl_sketch::{CounterBits, DecoderKind, Execution, Fallback, KeyFormat, ReportRule, Shape, Source, UclSketch};
+use ucl_sketch::{CounterBits, DecoderKind, Execution, Fallback, KeyFormat, ReportRule, Source, UclSketch};
 
 /// A skewed stream of 4-byte keys, the same every time.
 fn stream(items: usize) -> Vec<[u8; 4]> {
@@ -195,8 +195,7 @@ fn the_papers_shapes_are_near_its_table() {
     ];
     for (memory, slots, rows, width) in table {
         let memory = memory.parse::<ucl_sketch::Bytes>().unwrap().0;
-        let request =
-            Request { memory, keys: KeyFormat::Fixed(4), expected_keys: None, counter_bits: None, signed: false };
+        let request = Request { memory, keys: KeyFormat::Fixed(4), ..Request::default() };
         let shape = wide(request).unwrap();
         let near =
             |a: u32, b: u32, factor: f64| f64::from(a) < f64::from(b) * factor && f64::from(b) < f64::from(a) * factor;
@@ -216,9 +215,11 @@ proptest! {
         expected in prop::option::of(1u64..2_000_000),
         bits in prop::option::of(prop::sample::select(&CounterBits::ALL[..])),
         decoder in prop::sample::select(&DecoderKind::ALL[..]),
+        interval in prop::option::of(1u64..100_000),
     ) {
         let keys = KeyFormat::for_key_bytes(key_bytes).unwrap();
-        let request = Request { memory, keys, expected_keys: expected, counter_bits: bits, signed: false };
+        let request =
+            Request { memory, keys, expected_keys: expected, counter_bits: bits, interval, ..Request::default() };
         match plan(decoder, request) {
             Ok(plan) => {
                 let used = plan.shape.memory(keys).total();
@@ -237,10 +238,11 @@ proptest! {
 
 #[test]
 fn narrow_shapes_have_many_more_counters() {
-    let request =
-        Request { memory: 65_536, keys: KeyFormat::Fixed(4), expected_keys: None, counter_bits: None, signed: false };
+    let request = Request { memory: 65_536, keys: KeyFormat::Fixed(4), ..Request::default() };
     let (narrow, wide) = (narrow(request).unwrap(), wide(request).unwrap());
     assert!(narrow.geometry().counters() > 8 * wide.geometry().counters());
     assert_eq!(plan(DecoderKind::Delta, request).unwrap().rule, ReportRule::Refresh);
-    assert_eq!(Shape { ..narrow }.counter_bits, CounterBits::B8);
+    assert_eq!(narrow.counter_bits, CounterBits::B8);
+    let short = plan(DecoderKind::Delta, Request { interval: Some(1_000), ..request }).unwrap();
+    assert_eq!(short.shape.counter_bits, CounterBits::B4, "short epochs need few bits");
 }
