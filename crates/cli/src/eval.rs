@@ -1,9 +1,351 @@
 //! `ucl eval`: methods side by side on one stream, against exact counts.
 
-/// Compare methods on one stream against exact counts.
-#[derive(clap::Args)]
-pub struct Args {}
+use std::path::PathBuf;
 
-pub fn run(_args: &Args) -> anyhow::Result<()> {
-    Ok(())
+use ucl_lab::plot::{PlotFormat, plot};
+use ucl_lab::{Experiment, Job, Method, Options, Recording, Registry, Row, Spread, Summary, measure};
+use ucl_sketch::{Bytes, CounterBits, ReportRule, Shape};
+use ucl_streams::{ReadErrorKind, Source};
+
+use crate::fail::Usage;
+use crate::input::{InputArgs, check_files};
+use crate::progress::Spinner;
+use crate::show;
+
+/// Compare methods on one stream, against exact counts.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    stream: InputArgs,
+
+    /// The same as INPUT, by name; several are read in order, as one stream.
+    #[arg(short = 'i', long = "input", value_name = "INPUT")]
+    named: Vec<Source>,
+
+    /// Budgets at the place where the stream is seen, as in 64KB,128KB.
+    #[arg(short, long, value_name = "SIZE", value_delimiter = ',', default_value = "64KB", help_heading = "Methods")]
+    memory: Vec<Bytes>,
+
+    /// Methods by name, or `all`; `ucl methods` lists them.
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        value_parser = method_name,
+        default_value = "ucl-learned,ucl-em,ucl-delta,cm,cs",
+        help_heading = "Methods"
+    )]
+    method: Vec<String>,
+
+    /// Show also what an exact hash map and sending every key would cost.
+    #[arg(long, help_heading = "Methods")]
+    baselines: bool,
+
+    /// The sketch's shape by hand in place of a budget, as in slots=3000,width=1024,depth=4.
+    ///
+    /// What is not named is as in the paper's 64KB: slots=3000, width=1024, depth=4, bloom-bits=80000, bloom-hashes=8,
+    /// vote-ratio=1, counter-bits=32, signed=false. The other systems get as many bytes as this shape takes.
+    #[arg(
+        long,
+        value_name = "SHAPE",
+        value_parser = shape,
+        conflicts_with_all = ["memory", "expected_keys"],
+        help_heading = "Methods"
+    )]
+    shape: Option<Shape>,
+
+    /// Items between two cuts, or `none` for a single snapshot [default: what suits the decoder].
+    #[arg(long, value_name = "ITEMS", value_parser = interval, help_heading = "Methods")]
+    interval: Option<Interval>,
+
+    /// Bits per counter: 4, 8, 16 or 32 [default: what suits the decoder; 32 with --shape].
+    #[arg(long, value_name = "BITS", value_parser = counter_bits, help_heading = "Methods")]
+    counter_bits: Option<CounterBits>,
+
+    /// Which keys are sent: `paper` (evicted ones always), `new` (those the Bloom filter lacks) or `refresh` (some of the
+    /// others again) [default: what suits the decoder; paper with --shape].
+    #[arg(long, value_name = "RULE", value_parser = report_rule, help_heading = "Methods")]
+    report_rule: Option<ReportRule>,
+
+    /// How many distinct keys to expect, never taken from the truth [default: a quarter of the budget's bytes].
+    #[arg(long, value_name = "N", help_heading = "Methods")]
+    expected_keys: Option<u64>,
+
+    /// Snapshots that the learned decoder trains on [default: 128].
+    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Methods")]
+    window: Option<usize>,
+
+    /// Passes over them in training, at most [default: 300].
+    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Methods")]
+    epochs: Option<usize>,
+
+    /// Iterations of EM, within delta too.
+    #[arg(long, value_name = "N", help_heading = "Methods")]
+    iterations: Option<usize>,
+
+    /// Fixes the hashes, the network and the generators.
+    #[arg(long, value_name = "SEED", default_value_t = 0, help_heading = "Methods")]
+    seed: u64,
+
+    /// Repeat with so many seeds, counting up; the stream stays the same.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(1..=10_000),
+        default_value_t = 1,
+        help_heading = "Methods"
+    )]
+    seeds: u64,
+
+    /// Threads for decoding and training; the errors do not depend on it [default: one per core].
+    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Methods")]
+    threads: Option<usize>,
+
+    /// Draw the errors into this .svg or .png file.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    plot: Option<PathBuf>,
+
+    /// Print one JSON object per method, budget and seed, as each is done.
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ucl eval --input retail.dat --format fimi --memory 64KB,128KB --method ucl-learned,ucl-em
+  ucl eval zipf:1.2 --method all --baselines --plot errors.svg
+  ucl eval retail.dat --format fimi --shape slots=3000,width=1024 --seeds 3";
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    if let Some(path) = &args.plot {
+        PlotFormat::of(path).map_err(Usage::because)?;
+    }
+    if let Some(threads) = args.threads {
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
+    }
+    let registry = Registry::standard();
+    let spinner = Spinner::new();
+    let result = measure_all(args, &registry, &spinner);
+    spinner.clear();
+    let (stream, rows) = result?;
+    if !args.json {
+        show::print(report(&stream, &rows, args))?;
+    }
+    if let Some(path) = &args.plot {
+        plot(&rows, path)?;
+    }
+    if rows.iter().all(|row| row.error.is_some()) {
+        anyhow::bail!("no method could be measured");
+    }
+    match stream.cut_off() {
+        None => Ok(()),
+        Some(why) => anyhow::bail!("{why}; the figures cover the {} items before", show::count(stream.items())),
+    }
+}
+
+fn measure_all(args: &Args, registry: &Registry, spinner: &Spinner) -> anyhow::Result<(Recording, Vec<Row>)> {
+    let methods = selected(args, registry)?;
+    spinner.say("reading");
+    let stream = read(args)?;
+    let experiment = Experiment {
+        methods,
+        budgets: args.memory.iter().map(|size| size.0).collect(),
+        seeds: (0..args.seeds).map(|i| args.seed.wrapping_add(i)).collect(),
+        options: options(args),
+    };
+    let jobs = experiment.jobs(stream.keys());
+    let mut rows = Vec::with_capacity(jobs.len());
+    for (number, &Job { method, budget, seed }) in jobs.iter().enumerate() {
+        let (name, size) = (method.name, show::bytes(budget));
+        spinner.say(format!("{} of {}: {name}, {size}, seed {seed}", number + 1, jobs.len()));
+        let row = measure(method, &stream, budget, seed, &experiment.options).row;
+        if args.json {
+            show::print(row.to_json() + "\n")?;
+        }
+        rows.push(row);
+    }
+    Ok((stream, rows))
+}
+
+fn selected<'r>(args: &Args, registry: &'r Registry) -> anyhow::Result<Vec<&'r Method>> {
+    let mut names: Vec<&str> = args.method.iter().map(String::as_str).collect();
+    if args.baselines {
+        names.extend(registry.methods().iter().filter(|method| method.baseline).map(|method| method.name));
+    }
+    Ok(registry.select(names)?)
+}
+
+fn options(args: &Args) -> Options {
+    let counter_bits = args.counter_bits;
+    Options {
+        shape: args.shape.map(|shape| Shape { counter_bits: counter_bits.unwrap_or(shape.counter_bits), ..shape }),
+        interval: args.interval.map(|Interval(items)| items),
+        counter_bits,
+        rule: args.report_rule,
+        expected_keys: args.expected_keys,
+        window: args.window,
+        iterations: args.iterations,
+        epochs: args.epochs,
+    }
+}
+
+/// Reads the input into memory, with exact counts.
+fn read(args: &Args) -> anyhow::Result<Recording> {
+    let mut sources = [args.stream.inputs.as_slice(), args.named.as_slice()].concat();
+    if sources.is_empty() {
+        sources = args.stream.sources()?;
+    }
+    let options = args.stream.read_options(&sources, args.seed)?;
+    check_files(&sources)?;
+    let stream = Recording::read(&sources, &options).map_err(|error| {
+        let remedy = if matches!(error.kind, ReadErrorKind::Bad(_)) { " (--on-error skip leaves it out)" } else { "" };
+        anyhow::anyhow!("{error}{remedy}")
+    })?;
+    let summary = stream.summary();
+    if let Some(first) = &summary.first_skip {
+        eprintln!("ucl: bad records left out: {}; the first: {first}", show::count(summary.skipped));
+    }
+    if stream.items() == 0 {
+        anyhow::bail!("{}: there are no items to measure by", stream.name());
+    }
+    Ok(stream)
+}
+
+/// The table, with what has to be said about it.
+fn report(stream: &Recording, rows: &[Row], args: &Args) -> String {
+    let header = [
+        "method",
+        "memory",
+        "AAE",
+        "ARE",
+        "WMRD",
+        "entropy error",
+        "coverage",
+        "bound width",
+        "violations",
+        "uplink B/item",
+        "insert Mops",
+        "decode ms",
+        "train s",
+    ];
+    let right: Vec<bool> = header.iter().map(|&name| name != "method").collect();
+    let summaries = Summary::of(rows);
+    let (items, keys) = (show::count(stream.items()), show::count(stream.truth().distinct() as u64));
+    let map = show::bytes(stream.truth().exact_map_bytes());
+    let mut text = format!("{}: {items} items, {keys} keys; an exact hash map takes {map}\n\n", stream.name());
+    text += &show::table(&header, &right, summaries.iter().map(cells));
+    let mut notes: Vec<String> = Vec::new();
+    if args.seeds > 1 {
+        let last = args.seed.wrapping_add(args.seeds - 1);
+        notes.push(format!("Mean ± standard deviation of {} seeds, {} to {last}.", args.seeds, args.seed));
+    }
+    for summary in &summaries {
+        let first = summary.first();
+        let who = format!("{} at {}", first.method, show::bytes(first.memory_budget));
+        if let Some(error) = summary.error() {
+            notes.push(format!("{who} failed: {error}."));
+        }
+        if let Some(decoder) = &first.answered_by {
+            notes.push(format!("{who} was answered by {decoder}: there was no snapshot to train on."));
+        }
+    }
+    if !notes.is_empty() {
+        text += "\n";
+        text += &notes.join("\n");
+        text += "\n";
+    }
+    text
+}
+
+fn cells(summary: &Summary<'_>) -> Vec<String> {
+    let row = summary.first();
+    let cell = |figure: fn(&Row) -> Option<f64>, text: fn(Spread) -> String| {
+        summary.spread(figure).map_or_else(|| "-".to_owned(), text)
+    };
+    let mean = |spread: Spread| show::figure(spread.mean);
+    // The spread of a single seed is nothing to show.
+    let error: fn(Spread) -> String = if summary.seeds() > 1 {
+        |spread| format!("{} ± {}", show::figure(spread.mean), show::figure(spread.deviation))
+    } else {
+        mean
+    };
+    vec![
+        row.method.clone(),
+        show::bytes(row.memory_used.unwrap_or(row.memory_budget)),
+        cell(|row| row.aae, error),
+        cell(|row| row.are, error),
+        cell(|row| row.wmrd, error),
+        cell(|row| row.entropy_error, error),
+        cell(|row| row.coverage, |spread| format!("{:.2}%", 100.0 * spread.mean)),
+        cell(|row| row.bound_width, mean),
+        summary.violations().map_or_else(|| "-".to_owned(), show::count),
+        cell(|row| row.uplink_bytes_per_item, mean),
+        cell(|row| row.insert_mops, mean),
+        cell(|row| row.decode_ms, mean),
+        cell(|row| row.train_seconds, mean),
+    ]
+}
+
+/// Items between two cuts, or none.
+#[derive(Clone, Copy)]
+struct Interval(Option<u64>);
+
+fn interval(text: &str) -> Result<Interval, String> {
+    match text.parse() {
+        _ if text == "none" => Ok(Interval(None)),
+        Ok(0) | Err(_) => Err("give a number of items, at least 1, or 'none'".into()),
+        Ok(items) => Ok(Interval(Some(items))),
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|&count| count > 0).ok_or_else(|| "give a number, at least 1".into())
+}
+
+fn report_rule(text: &str) -> Result<ReportRule, String> {
+    match text {
+        "paper" => Ok(ReportRule::Paper),
+        "new" => Ok(ReportRule::New),
+        "refresh" => Ok(ReportRule::Refresh),
+        _ => Err("give paper, new or refresh".into()),
+    }
+}
+
+fn counter_bits(text: &str) -> Result<CounterBits, String> {
+    let bits = text.parse().map_err(|_| "give 4, 8, 16 or 32")?;
+    CounterBits::new(bits).map_err(|error| error.to_string())
+}
+
+fn method_name(text: &str) -> Result<String, String> {
+    Registry::standard().select([text]).map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+/// A shape from `name=number` pairs; what is not named is as in the paper's 64KB.
+fn shape(text: &str) -> Result<Shape, String> {
+    fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
+        value.parse().map_err(|_| format!("'{value}' is not a number that {name} can be"))
+    }
+    let mut shape = Shape::PAPER_64KB;
+    for pair in text.split(',') {
+        let (name, value) = pair.split_once('=').ok_or_else(|| format!("'{pair}' is not of the form name=number"))?;
+        match name {
+            "slots" => shape.slots = number(name, value)?,
+            "width" => shape.width = number(name, value)?,
+            "depth" => shape.rows = number(name, value)?,
+            "bloom-bits" => shape.bloom_bits = number(name, value)?,
+            "bloom-hashes" => shape.bloom_hashes = number(name, value)?,
+            "vote-ratio" => shape.vote_ratio = number(name, value)?,
+            "counter-bits" => shape.counter_bits = counter_bits(value)?,
+            "signed" => shape.signed = value.parse().map_err(|_| "signed is true or false")?,
+            _ => {
+                return Err(format!(
+                    "there is no '{name}'; a shape has slots, width, depth, bloom-bits, bloom-hashes, vote-ratio, \
+                     counter-bits and signed"
+                ));
+            }
+        }
+    }
+    shape.validate().map_err(|error| error.to_string())?;
+    Ok(shape)
 }

@@ -1,15 +1,30 @@
-//! The command line of UCL-sketch. Thin: all work is in the crates below; one file a command.
+//! The command line of UCL-sketch. Thin: all work is in the crates below; one file or folder a command.
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
+mod completions;
+mod count;
+mod demo;
 mod eval;
+mod fail;
+mod input;
 mod methods;
+mod progress;
+mod reference;
+mod show;
+mod version;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  all went well; also after Ctrl-C, and when the reader of our output has gone
+  1  it failed, or an input was cut off (what was read of it is still answered for)
+  2  the command line is wrong";
 
 /// How often did each key occur? Near-exact counts per key, in kilobytes.
 #[derive(Parser)]
-#[command(name = "ucl", version, max_term_width = 100)]
+#[command(name = "ucl", version, long_version = version::long(), max_term_width = 100, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -17,20 +32,27 @@ struct Cli {
 
 #[derive(clap::Subcommand)]
 enum Command {
+    Count(count::Args),
     Eval(eval::Args),
     Methods(methods::Args),
+    Demo(demo::Args),
+    Completions(completions::Args),
+    #[command(hide = true)]
+    GenerateDocs(reference::Args),
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return fail::wrong_usage(&error),
+    };
+    let result = match cli.command {
+        Command::Count(args) => count::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Methods(args) => methods::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::GenerateDocs(args) => reference::run(&args),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("ucl: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    fail::exit_code(result)
 }

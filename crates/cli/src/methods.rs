@@ -1,9 +1,33 @@
 //! `ucl methods`: what can be measured.
 
-/// List the methods that `ucl eval` knows.
-#[derive(clap::Args)]
-pub struct Args {}
+use std::fmt::Write;
 
-pub fn run(_args: &Args) -> anyhow::Result<()> {
-    Ok(())
+use ucl_lab::Registry;
+
+use crate::show;
+
+/// List the methods that `ucl eval` can compare, each with its reference.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Print one JSON object per method.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let registry = Registry::standard();
+    let longest = registry.methods().iter().map(|method| method.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for method in registry.methods() {
+        let (name, about, reference) = (method.name, method.about, method.reference);
+        if args.json {
+            let object = serde_json::json!({
+                "name": name, "about": about, "reference": reference, "baseline": method.baseline,
+            });
+            writeln!(text, "{object}")?;
+        } else {
+            writeln!(text, "{name:longest$}  {about} ({reference})")?;
+        }
+    }
+    show::print(text)
 }

@@ -362,8 +362,7 @@ impl System<'_> {
     fn pass_in_chunks<F: Real>(
         &self,
         buffers: &mut Buffers<F>,
-        // Dynamic: called once a chunk, and one copy of the parallel loop is enough.
-        pass: &(dyn Fn(&[u32], &mut [F], &[F], &mut [F]) -> (f64, f64) + Sync),
+        pass: &Pass<'_, F>,
     ) -> (f64, f64) {
         let Buffers { ratios, sums, x, .. } = buffers;
         if self.chunks == 1 {
@@ -392,6 +391,10 @@ impl System<'_> {
         off / mass
     }
 }
+
+/// One chunk's pass: indices, `x`, ratios and sums. Dynamic: called once a chunk, and one copy of the parallel loop is
+/// enough.
+type Pass<'a, F> = dyn Fn(&[u32], &mut [F], &[F], &mut [F]) -> (f64, f64) + Sync + 'a;
 
 fn to_ratios<F: Real, M: Mean>(y: &[F], ratios: &mut [F], sums: &mut [&mut [F]], degree: usize) {
     let zero = F::default();

@@ -1,1 +1,52 @@
 //! What is measured and how: systems, metrics, experiments, plots.
+//!
+//! Every comparison of this project goes through here, so that all systems are held to the same account: the same stream
+//! item by item (never totals), the same [memory accounting](ucl_data_plane::Memory), the same [metrics] over all distinct keys,
+//! and beside the errors the whole price: uplink as really encoded, the control plane's memory, time to insert, train and
+//! decode.
+//!
+//! ```text
+//! Source -> Recording (stream + exact counts) -> Experiment: methods × budgets × seeds -> Row -> Summary -> table, plot
+//!                                                   |
+//!                                Registry: name -> Method -> Box<dyn System>
+//! ```
+//!
+//! - [`System`] is what a measured system implements; [`Registry`] has them by name, and other crates add theirs to it.
+//! - [`Experiment`] runs them; [`Row`] is one line of results; [`plot`](mod@plot) draws rows.
+//!
+//! ```
+//! use ucl_lab::{Options, Recording, Registry, measure};
+//! use ucl_streams::ReadOptions;
+//!
+//! let stream = Recording::read(&["zipf:1.1:20000:3000".parse()?], &ReadOptions::default())?;
+//! let registry = Registry::standard();
+//! let measured = measure(registry.find("ucl-delta")?, &stream, 16 << 10, 1, &Options::default());
+//! println!("{}", measured.row.to_json());
+//! let system = measured.system.expect("16KB are enough");
+//! let (key, truth) = stream.truth().top(1)[0];
+//! let (lower, upper) = system.estimate(key).bounds.expect("it has bounds");
+//! assert!((lower..=upper).contains(&truth));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What it does not do
+//! Streams are held in memory whole, twice over with their exact counts. Times are wall-clock times of one machine: compare
+//! them within one run only.
+
+pub mod experiment;
+pub mod metrics;
+pub mod plot;
+mod recording;
+pub mod registry;
+mod row;
+mod summary;
+mod system;
+pub mod systems;
+
+pub use experiment::{Experiment, Job, Measured, measure};
+pub use metrics::{ErrorMeter, Errors};
+pub use recording::Recording;
+pub use registry::{Method, Registry, UnknownMethod};
+pub use row::Row;
+pub use summary::{Spread, Summary};
+pub use system::{Answer, Extras, Options, Pass, Request, System, SystemError};

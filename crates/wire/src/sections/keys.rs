@@ -23,7 +23,7 @@ const DIGEST: u8 = 8;
 const FOREIGN: u8 = 12;
 
 fn bits(flags: KeyFlags) -> u8 {
-    HOT * u8::from(flags.hot) | STALE * u8::from(!flags.fresh)
+    (HOT * u8::from(flags.hot)) | (STALE * u8::from(!flags.fresh))
 }
 
 fn key_flags(bits: u8) -> KeyFlags {

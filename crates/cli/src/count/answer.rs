@@ -1,0 +1,218 @@
+//! One moment's answer, ready to be printed as text or JSON.
+
+use serde::Serialize;
+use ucl_lab::ErrorMeter;
+use ucl_sketch::{Estimate, KeyId, QueryView};
+use ucl_streams::{ExactCounts, Format};
+
+use super::counter::{Counter, Skipped};
+use super::histogram::{self, Bin};
+
+/// What the user wants to know.
+pub struct Asked {
+    pub top: usize,
+    pub keys: Vec<Vec<u8>>,
+    pub prefixes: Vec<String>,
+}
+
+/// Everything there is to say. The order of the fields is the order in JSON.
+#[derive(Debug, Serialize)]
+pub struct Answer {
+    pub items: u64,
+    /// Known keys.
+    pub keys: usize,
+    pub entropy: f64,
+    /// The decoder that answered.
+    pub decoder: &'static str,
+    pub memory: Parts,
+    pub seconds: f64,
+    pub seed: u64,
+    pub top: Vec<Row>,
+    pub queries: Vec<Row>,
+    // What follows appears only where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub prefixes: Vec<PrefixSum>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit: Option<Audit>,
+    #[serde(rename = "skipped", serialize_with = "skipped_count", skip_serializing_if = "none_skipped")]
+    pub skipped: Skipped,
+    #[serde(skip)]
+    pub configured: &'static str,
+    #[serde(skip)]
+    pub never_reported: f64,
+    #[serde(skip)]
+    pub histogram: Vec<Bin>,
+    /// Weight of all items, whether or not the user gave weights.
+    #[serde(skip)]
+    pub total: u64,
+    /// Packets that have no key.
+    #[serde(skip)]
+    pub no_ip: u64,
+    /// Seconds until the last item was in; decoding of earlier epochs included.
+    #[serde(skip)]
+    pub counting: f64,
+}
+
+fn none_skipped(skipped: &Skipped) -> bool {
+    skipped.count == 0
+}
+
+fn skipped_count<S: serde::Serializer>(skipped: &Skipped, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(skipped.count)
+}
+
+/// Bytes where the stream is seen.
+#[derive(Debug, Serialize)]
+pub struct Parts {
+    pub budget: usize,
+    pub used: usize,
+    #[serde(serialize_with = "as_map")]
+    pub parts: Vec<(&'static str, usize)>,
+}
+
+fn as_map<S: serde::Serializer>(parts: &[(&'static str, usize)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(parts.iter().copied())
+}
+
+/// One key's answer.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    pub key: String,
+    pub estimate: u64,
+    pub lower: u64,
+    pub upper: u64,
+    pub source: &'static str,
+    /// With `--audit`.
+    #[serde(rename = "true", skip_serializing_if = "Option::is_none")]
+    pub truth: Option<u64>,
+}
+
+/// The sum over the known keys that start alike. The range is guaranteed for these; a key that was never reported may come
+/// on top, and would make any range for *all* keys uselessly wide. The true sum is over all keys.
+#[derive(Debug, Serialize)]
+pub struct PrefixSum {
+    pub prefix: String,
+    /// How many known keys start so.
+    pub keys: usize,
+    pub estimate: u64,
+    pub lower: u64,
+    pub upper: u64,
+    #[serde(rename = "true", skip_serializing_if = "Option::is_none")]
+    pub truth: Option<u64>,
+}
+
+/// Estimates against exact counts, over all keys of the stream.
+#[derive(Debug, Serialize)]
+pub struct Audit {
+    pub keys: usize,
+    pub aae: f64,
+    pub are: f64,
+    pub max_error: u64,
+    /// Share of the keys whose estimate is the true count.
+    pub exact: f64,
+    pub bound_violations: u64,
+    pub exact_map_bytes: usize,
+}
+
+impl Answer {
+    /// Asks a view. Seed, budget and times are the caller's to fill in.
+    pub fn new(view: &QueryView, counter: &Counter, format: &Format, asked: &Asked) -> Self {
+        let exact = counter.exact.as_ref();
+        let memory = counter.sketch.memory();
+        let row = |key: String, answer: Estimate, bytes: &[u8]| Row {
+            key,
+            estimate: answer.estimate,
+            lower: answer.lower,
+            upper: answer.upper,
+            source: answer.source.name(),
+            truth: exact.map(|exact| exact.get(bytes)),
+        };
+        let known = |(id, answer): (KeyId, Estimate)| row(shown_key(view, format, id), answer, view.registry().key(id));
+        let queried = |key: &Vec<u8>| row(format.key_display(key), view.estimate(key), key);
+        Self {
+            items: view.items(),
+            keys: view.keys(),
+            // Not -0 for a stream of one key.
+            entropy: view.entropy() + 0.0,
+            decoder: view.answered_by().name(),
+            memory: Parts { budget: memory.total(), used: memory.total(), parts: memory.parts().to_vec() },
+            seconds: 0.0,
+            seed: 0,
+            top: view.top(asked.top).into_iter().map(known).collect(),
+            queries: asked.keys.iter().map(queried).collect(),
+            weight: Some(view.weight()),
+            prefixes: prefix_sums(view, format, &asked.prefixes, exact),
+            audit: exact.map(|exact| audit(view, exact)),
+            skipped: Skipped::default(),
+            configured: view.decoder().name(),
+            never_reported: view.estimated_lost_keys(),
+            histogram: histogram::bins(&view.histogram()),
+            total: view.weight(),
+            no_ip: 0,
+            counting: 0.0,
+        }
+    }
+}
+
+/// A known key as it is printed. Of a key whose name the Bloom filter kept from us there is only the digest.
+pub fn shown_key(view: &QueryView, format: &Format, id: KeyId) -> String {
+    let registry = view.registry();
+    if registry.is_named(id) {
+        return format.key_display(registry.key(id));
+    }
+    registry.identity_of(id).iter().fold("digest:".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+fn prefix_sums(view: &QueryView, format: &Format, prefixes: &[String], exact: Option<&ExactCounts>) -> Vec<PrefixSum> {
+    if prefixes.is_empty() {
+        return Vec::new();
+    }
+    let mut sums: Vec<PrefixSum> = prefixes
+        .iter()
+        .map(|prefix| PrefixSum { prefix: prefix.clone(), keys: 0, estimate: 0, lower: 0, upper: 0, truth: None })
+        .collect();
+    for (id, answer) in view.all() {
+        let key = shown_key(view, format, id);
+        for sum in &mut sums {
+            if key.starts_with(&sum.prefix) {
+                sum.keys += 1;
+                sum.estimate = sum.estimate.saturating_add(answer.estimate);
+                sum.lower += answer.lower;
+                sum.upper = sum.upper.saturating_add(answer.upper).min(view.weight());
+            }
+        }
+    }
+    for sum in &mut sums {
+        // Each estimate lies within its bounds, but together they may pass the weight of the stream.
+        sum.estimate = sum.estimate.min(sum.upper);
+        sum.truth = exact.map(|exact| {
+            let theirs = exact.iter().filter(|(key, _)| format.key_display(key).starts_with(&sum.prefix));
+            theirs.map(|(_, count)| count).sum()
+        });
+    }
+    sums
+}
+
+fn audit(view: &QueryView, exact: &ExactCounts) -> Audit {
+    let mut meter = ErrorMeter::default();
+    let (mut max_error, mut right, mut violations) = (0, 0u64, 0);
+    for (key, truth) in exact.iter() {
+        let answer = view.estimate(key);
+        meter.add(truth, answer.estimate);
+        max_error = max_error.max(truth.abs_diff(answer.estimate));
+        right += u64::from(truth == answer.estimate);
+        violations += u64::from(!(answer.lower..=answer.upper).contains(&truth));
+    }
+    let errors = meter.errors();
+    Audit {
+        keys: exact.distinct(),
+        aae: errors.aae,
+        are: errors.are,
+        max_error,
+        exact: if exact.distinct() == 0 { 1.0 } else { right as f64 / exact.distinct() as f64 },
+        bound_violations: violations,
+        exact_map_bytes: exact.exact_map_bytes(),
+    }
+}

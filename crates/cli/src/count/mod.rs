@@ -1,0 +1,313 @@
+//! `ucl count`: per-key counts of anything.
+
+mod answer;
+mod counter;
+mod every;
+mod export;
+mod histogram;
+mod parquet;
+mod text;
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::io::BufRead;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use ucl_sketch::{Bytes, CounterBits, DecoderKind, KeyFormat, UclSketch};
+use ucl_streams::{Format, Progress, ReadErrorKind, ReadSummary, Source, read};
+
+use crate::fail::Usage;
+use crate::input::{InputArgs, check_files};
+use crate::progress::Bar;
+use answer::{Answer, Asked};
+use counter::Counter;
+use every::{Every, Live};
+use export::Target;
+
+/// Count how often each key occurs.
+///
+/// Prints the most frequent keys, each with an estimate and the range in which the true count is guaranteed to lie, then
+/// a summary. Only --memory bytes are used where the stream is seen; the keys and the decoder live beside it.
+///
+/// Keys of records:4, :8, :13, :16 and of the generators sit in the sketch's slots as they are. All others may have any
+/// length, and sit there as 16-byte digests; if you know that all keys have one of these sizes (numbers in fimi: 4, IPv4
+/// five-tuples in pcap: 13), --key-bytes saves memory, and a key of another size is then a bad record.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// The budget where the stream is seen.
+    #[arg(short, long, value_name = "SIZE", default_value = "64KB", help_heading = "Sketch")]
+    memory: Bytes,
+
+    /// Who turns counters into counts: delta, em, learned, refined, cm, lsmr, lsqr, omp or map.
+    ///
+    /// delta decodes every --interval on its own and is the most exact; em looks once, at the end; learned is the paper's
+    /// network, which trains itself and takes its time; refined is em from where the network ends; cm, lsmr, lsqr, omp and
+    /// map are there to compare with.
+    #[arg(short, long, value_name = "NAME", default_value = "delta", help_heading = "Sketch")]
+    decoder: DecoderKind,
+
+    /// Every key has this many bytes: 4, 8, 13 or 16; or `any`. Deduced from the input if not given.
+    #[arg(long, value_name = "BYTES", value_parser = key_bytes, help_heading = "Sketch")]
+    key_bytes: Option<KeyFormat>,
+
+    /// How many distinct keys to expect [default: a quarter of the budget's bytes].
+    #[arg(long, value_name = "N", help_heading = "Sketch")]
+    expected_keys: Option<u64>,
+
+    /// Items between two cuts of the stream [default: what suits the decoder].
+    #[arg(long, value_name = "ITEMS", help_heading = "Sketch")]
+    interval: Option<u64>,
+
+    /// Bits per counter: 4, 8, 16 or 32 [default: what suits the decoder].
+    #[arg(long, value_name = "BITS", value_parser = counter_bits, help_heading = "Sketch")]
+    counter_bits: Option<CounterBits>,
+
+    /// Fixes the hashes, the network and the generators [default: random, and printed: keys may be hostile].
+    #[arg(long, value_name = "SEED", help_heading = "Sketch")]
+    seed: Option<u64>,
+
+    /// Threads for decoding [default: one per core].
+    #[arg(long, value_name = "N", help_heading = "Sketch")]
+    threads: Option<usize>,
+
+    /// How many of the most frequent keys to show.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20, help_heading = "Answers")]
+    top: usize,
+
+    /// Ask for these keys, written as they are printed.
+    #[arg(short, long, value_name = "KEY", num_args = 1.., help_heading = "Answers")]
+    query: Vec<String>,
+
+    /// Ask for the keys in this file, one a line.
+    #[arg(long, value_name = "FILE", help_heading = "Answers")]
+    query_file: Option<PathBuf>,
+
+    /// Sum over the known keys that start so when printed; may be repeated.
+    #[arg(long, value_name = "PREFIX", help_heading = "Answers")]
+    prefix: Vec<String>,
+
+    /// Print every known key as CSV, and nothing else.
+    #[arg(long, conflicts_with_all = ["json", "every", "audit"], help_heading = "Answers")]
+    all: bool,
+
+    /// Write every known key to this file: .csv, .jsonl or .parquet.
+    #[arg(short, long, value_name = "FILE", help_heading = "Answers")]
+    out: Option<Target>,
+
+    /// Count exactly as well, whatever memory it takes, and print the true errors.
+    #[arg(long, help_heading = "Answers")]
+    audit: bool,
+
+    /// Print one JSON object.
+    #[arg(long, help_heading = "Answers")]
+    json: bool,
+
+    /// Print an answer as it goes: every 10s (or 500ms, 2m, 1h), or every 100000 items.
+    #[arg(long, value_name = "PERIOD", help_heading = "Answers")]
+    every: Option<Every>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  zcat access.log.gz | ucl count --format field:1 --memory 64KB
+  ucl count access.log.gz --format field:1 --query 10.0.0.1 10.0.0.2
+  ucl count sales.csv --format csv:product --weight amount --out sales.parquet
+  ucl count capture.pcapng --format pcap:src --weight bytes --prefix 192.168.
+  tail -f access.log | ucl count --format field:7 --every 10s
+  ucl count zipf:1.1 --audit";
+
+fn key_bytes(text: &str) -> Result<KeyFormat, String> {
+    match text.parse::<usize>() {
+        _ if text == "any" => Ok(KeyFormat::Digest),
+        Ok(bytes) if KeyFormat::FIXED_SIZES.contains(&bytes) => Ok(KeyFormat::Fixed(bytes as u8)),
+        _ => Err("keys of 4, 8, 13 or 16 bytes sit in slots as they are; `any` stands for all others".to_owned()),
+    }
+}
+
+fn counter_bits(text: &str) -> Result<CounterBits, String> {
+    let bits: u32 = text.parse().map_err(|_| "a number of bits is wanted: 4, 8, 16 or 32".to_owned())?;
+    CounterBits::new(bits).map_err(|error| error.to_string())
+}
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let seed = args.seed.unwrap_or_else(random_seed);
+    let sources = args.input.sources()?;
+    let mut options = args.input.read_options(&sources, seed)?;
+    let asked = Asked { top: args.top, keys: queried_keys(args, &options.format)?, prefixes: args.prefix.clone() };
+    if let Some(threads) = args.threads {
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
+    }
+    let sketch = build(args, &sources, &options.format, seed)?;
+    check_files(&sources)?;
+    if let Some(target) = &args.out {
+        target.check()?;
+    }
+
+    let progress = Arc::new(Progress::default());
+    let interrupt = Arc::new(AtomicBool::new(false));
+    options.progress = Some(Arc::clone(&progress));
+    options.interrupt = Some(Arc::clone(&interrupt));
+    end_input_on_ctrl_c(&interrupt)?;
+
+    let bar = Bar::new(&sources, options.limit, progress);
+    let start = Instant::now();
+    let counter = Counter::new(sketch, options.on_error, args.audit);
+    let job = Job { args, asked: &asked, format: &options.format, seed, start };
+    let live = Mutex::new(Live::new(counter, args.every));
+    let result = every::with_clock(args.every, &live, &interrupt, &job, &bar, || {
+        read(&sources, &options, &mut |batch| {
+            let mut live = live.lock().unwrap_or_else(PoisonError::into_inner);
+            bar.update();
+            if live.take(batch, &job, &bar).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })
+    });
+    let mut live = live.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(error) = live.failure.take() {
+        bar.clear();
+        return Err(error);
+    }
+    let (summary, cut_off) = match result {
+        Ok(mut summary) => {
+            let cut_off = summary.truncated.take();
+            (summary, cut_off)
+        }
+        // What came before is worth an answer; the exit code tells that it is not the whole.
+        Err(error)
+            if matches!(error.kind, ReadErrorKind::Truncated(_) | ReadErrorKind::Io { .. })
+                && error.summary.items > 0 =>
+        {
+            (*error.summary, Some(error.kind.to_string()))
+        }
+        Err(error) => {
+            bar.clear();
+            let remedy =
+                if matches!(error.kind, ReadErrorKind::Bad(_)) { " (--on-error skip leaves it out)" } else { "" };
+            anyhow::bail!("{error}{remedy}");
+        }
+    };
+    bar.say("decoding");
+    let done = finish(&mut live.counter, &job, &summary);
+    bar.clear();
+    done?;
+    match cut_off {
+        None => Ok(()),
+        Some(message) => {
+            anyhow::bail!("{message}; the answer covers the {} before", crate::show::counted(summary.items, "item"))
+        }
+    }
+}
+
+/// What all answers of a run have in common.
+struct Job<'a> {
+    args: &'a Args,
+    asked: &'a Asked,
+    format: &'a Format,
+    seed: u64,
+    start: Instant,
+}
+
+impl Job<'_> {
+    /// The answer of this moment.
+    fn answer(&self, counter: &mut Counter, skipped: counter::Skipped, no_ip: u64) -> anyhow::Result<Answer> {
+        let counted = self.start.elapsed();
+        let view = counter.sketch.view()?;
+        let mut answer = Answer::new(&view, counter, self.format, self.asked);
+        answer.memory.budget = self.args.memory.0;
+        answer.seed = self.seed;
+        answer.weight = answer.weight.filter(|_| self.args.input.weight.is_some());
+        (answer.skipped, answer.no_ip) = (skipped, no_ip);
+        answer.counting = counted.as_secs_f64();
+        answer.seconds = self.start.elapsed().as_secs_f64();
+        Ok(answer)
+    }
+}
+
+/// Answers for the whole input, in every way that was asked for.
+fn finish(counter: &mut Counter, job: &Job<'_>, summary: &ReadSummary) -> anyhow::Result<()> {
+    let args = job.args;
+    if counter.sketch.with_control(|control| control.network().is_some_and(|network| !network.is_ready())) {
+        // The window has not filled up: train on what there is, rather than answer by another decoder.
+        counter.sketch.train()?;
+    }
+    let mut skipped = counter.skipped.clone();
+    skipped.count += summary.skipped;
+    skipped.first = summary.first_skip.as_ref().map(ToString::to_string).or(skipped.first);
+    if args.all {
+        let view = counter.sketch.view()?;
+        export::csv(&view, job.format, std::io::stdout().lock())?;
+        return args.out.as_ref().map_or(Ok(()), |target| target.write(&view, job.format));
+    }
+    let answer = job.answer(counter, skipped, summary.no_ip)?;
+    let text = if args.json { serde_json::to_string(&answer)? + "\n" } else { text::whole(&answer) };
+    if let Some(target) = &args.out {
+        target.write(&counter.sketch.view()?, job.format)?;
+    }
+    crate::show::print(text)
+}
+
+fn build(args: &Args, sources: &[Source], format: &Format, seed: u64) -> Result<UclSketch, Usage> {
+    let mut builder = UclSketch::builder().memory_bytes(args.memory.0).decoder(args.decoder).seed(seed);
+    if let KeyFormat::Fixed(bytes) = args.key_bytes.unwrap_or_else(|| deduced_keys(sources, format)) {
+        builder = builder.key_bytes(bytes.into());
+    }
+    if let Some(keys) = args.expected_keys {
+        builder = builder.expected_keys(keys);
+    }
+    if let Some(items) = args.interval {
+        builder = builder.interval(items);
+    }
+    if let Some(bits) = args.counter_bits {
+        builder = builder.counter_bits(bits);
+    }
+    builder.build().map_err(Usage::because)
+}
+
+/// The size of the keys, where the input guarantees it. A capture may hold IPv6 and a `fimi` file text at any point, and a sketch
+/// cannot change the size of its slots.
+fn deduced_keys(sources: &[Source], format: &Format) -> KeyFormat {
+    let guaranteed = matches!(format, Format::Records(_)) || sources.iter().all(|source| source.own_format().is_some());
+    let bytes = format.key_bytes_hint().filter(|_| guaranteed);
+    bytes.and_then(|bytes| KeyFormat::for_key_bytes(bytes).ok()).unwrap_or(KeyFormat::Digest)
+}
+
+/// The keys of `--query` and `--query-file`, checked before anything is read.
+fn queried_keys(args: &Args, format: &Format) -> anyhow::Result<Vec<Vec<u8>>> {
+    let parse = |text: &str| format.parse_key(text).map_err(Usage::because);
+    let mut keys = args.query.iter().map(|text| parse(text)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(path) = &args.query_file {
+        let shown = path.display();
+        let file = std::fs::File::open(path).map_err(|error| anyhow::anyhow!("cannot open {shown}: {error}"))?;
+        for (line, text) in std::io::BufReader::new(file).lines().enumerate() {
+            let text = text.map_err(|error| anyhow::anyhow!("{shown}, line {}: {error}", line + 1))?;
+            let text = text.strip_suffix('\r').unwrap_or(&text);
+            if !text.is_empty() {
+                keys.push(parse(text).map_err(|error| Usage(format!("{shown}, line {}: {error}", line + 1)))?);
+            }
+        }
+    }
+    Ok(keys)
+}
+
+/// 53 bits from the system's randomness: every JSON reader gives them back exactly.
+fn random_seed() -> u64 {
+    RandomState::new().hash_one(0) >> 11
+}
+
+/// The first Ctrl-C ends the input, the second the program.
+fn end_input_on_ctrl_c(interrupt: &Arc<AtomicBool>) -> anyhow::Result<()> {
+    let interrupt = Arc::clone(interrupt);
+    ctrlc::set_handler(move || {
+        if interrupt.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })?;
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! The answer for people.
+
+use std::fmt::Write;
+
+use super::answer::{Answer, Row};
+use super::histogram;
+use crate::show::{bytes, count, counted, figure, rate, shorten, table};
+
+/// Longer keys are cut off in tables; `--json`, `--all` and `--out` have them whole.
+const KEY_WIDTH: usize = 100;
+
+/// Everything: tables and summary.
+pub fn whole(answer: &Answer) -> String {
+    let mut text = tables(answer);
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    summary(answer, &mut text);
+    text
+}
+
+/// While the stream runs: where it is, and the tables.
+pub fn brief(answer: &Answer) -> String {
+    let (items, keys) = (counted(answer.items, "item"), counted(answer.keys as u64, "key"));
+    format!("after {:.1} s: {items}, {keys}\n{}\n", answer.seconds, tables(answer))
+}
+
+fn tables(answer: &Answer) -> String {
+    let mut blocks = Vec::new();
+    if !answer.top.is_empty() {
+        blocks.push(top(answer));
+    }
+    if !answer.queries.is_empty() {
+        blocks.push(queries(&answer.queries));
+    }
+    if !answer.prefixes.is_empty() {
+        blocks.push(prefixes(answer));
+    }
+    blocks.join("\n")
+}
+
+/// Appends the true count where there is one.
+fn with_truth(mut cells: Vec<String>, truth: Option<u64>) -> Vec<String> {
+    cells.extend(truth.map(count));
+    cells
+}
+
+fn header<'h>(names: &[&'h str], audited: bool) -> Vec<&'h str> {
+    names.iter().copied().chain(audited.then_some("true")).collect()
+}
+
+fn top(answer: &Answer) -> String {
+    let share = |row: &Row| format!("{:.2}%", 100.0 * row.estimate as f64 / answer.total.max(1) as f64);
+    let cells = |(i, row): (usize, &Row)| {
+        let key = shorten(&row.key, KEY_WIDTH);
+        let cells = vec![(i + 1).to_string(), key, count(row.estimate), count(row.lower), count(row.upper), share(row)];
+        with_truth(cells, row.truth)
+    };
+    let header = header(&["#", "key", "estimate", "at least", "at most", "share"], answer.audit.is_some());
+    table(&header, &[true, false, true, true, true, true, true], answer.top.iter().enumerate().map(cells))
+}
+
+fn queries(rows: &[Row]) -> String {
+    let cells = |row: &Row| {
+        let key = shorten(&row.key, KEY_WIDTH);
+        let cells = vec![key, count(row.estimate), count(row.lower), count(row.upper), row.source.to_owned()];
+        with_truth(cells, row.truth)
+    };
+    let header = header(&["query", "estimate", "at least", "at most", "source"], rows[0].truth.is_some());
+    table(&header, &[false, true, true, true, false, true], rows.iter().map(cells))
+}
+
+fn prefixes(answer: &Answer) -> String {
+    let rows = answer.prefixes.iter().map(|sum| {
+        let cells = vec![
+            shorten(&sum.prefix, KEY_WIDTH),
+            count(sum.keys as u64),
+            count(sum.estimate),
+            count(sum.lower),
+            count(sum.upper),
+        ];
+        with_truth(cells, sum.truth)
+    });
+    let header = header(&["prefix", "known keys", "estimate", "at least", "at most"], answer.audit.is_some());
+    table(&header, &[false, true, true, true, true, true], rows)
+}
+
+fn summary(answer: &Answer, text: &mut String) {
+    let mut line = |label: &str, value: String| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, " {label:<9} {value}");
+    };
+    match answer.weight {
+        None => line("items", count(answer.items)),
+        Some(weight) => line("items", format!("{} of weight {}", count(answer.items), count(weight))),
+    }
+    line("keys", format!("{} known, {} never reported", count(answer.keys as u64), about(answer.never_reported)));
+    line("entropy", format!("{:.3} bits", answer.entropy));
+    for (i, bar) in histogram::lines(&answer.histogram).into_iter().enumerate() {
+        line(if i == 0 { "counts" } else { "" }, bar);
+    }
+    line("memory", memory(answer));
+    let per_second = rate(answer.items as f64 / answer.seconds.max(1e-9));
+    let decoding = answer.seconds - answer.counting;
+    line("speed", format!("{per_second} items/s: {:.2} s, of which {decoding:.2} s for this answer", answer.seconds));
+    line("decoder", decoder(answer));
+    line("seed", answer.seed.to_string());
+    if answer.skipped.count > 0 {
+        let first = answer.skipped.first.as_deref().map_or(String::new(), |first| format!("; the first: {first}"));
+        line("skipped", counted(answer.skipped.count, "bad record") + &first);
+    }
+    if answer.no_ip > 0 {
+        line("no key", counted(answer.no_ip, "packet") + " without IP");
+    }
+    if let Some(audit) = &answer.audit {
+        let exact = 100.0 * audit.exact;
+        line("audit", format!("{} keys, {exact:.2}% of them exact", count(audit.keys as u64)));
+        let (aae, are) = (figure(audit.aae), figure(audit.are));
+        line("", format!("AAE {aae}, ARE {are}, largest error {}", count(audit.max_error)));
+        line("", format!("{} outside of their range", count(audit.bound_violations)));
+        line("", format!("an exact hash map takes {}", bytes(audit.exact_map_bytes)));
+    }
+}
+
+fn about(lost: f64) -> String {
+    match lost {
+        lost if lost < 0.05 => "about 0".to_owned(),
+        lost if lost < 10.0 => format!("about {lost:.1}"),
+        lost => format!("about {}", count(lost.round() as u64)),
+    }
+}
+
+fn memory(answer: &Answer) -> String {
+    let name = |part: &str| {
+        match part {
+            "heavy" => "heavy part",
+            "bloom" => "Bloom filter",
+            "deferred" => "write buffer",
+            other => other,
+        }
+        .to_owned()
+    };
+    let parts: Vec<String> =
+        answer.memory.parts.iter().map(|(part, size)| format!("{} {}", name(part), bytes(*size))).collect();
+    format!("{} of {}: {}", bytes(answer.memory.used), bytes(answer.memory.budget), parts.join(", "))
+}
+
+fn decoder(answer: &Answer) -> String {
+    if answer.decoder == answer.configured {
+        answer.decoder.to_owned()
+    } else {
+        format!("{} (for {}, which is not trained yet, or does worse here)", answer.decoder, answer.configured)
+    }
+}

@@ -1,0 +1,50 @@
+//! From errors to messages and exit codes: 0 fine, 1 failed, 2 wrong usage.
+
+use std::io;
+use std::process::ExitCode;
+
+/// A command line that parses, but asks for something impossible.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+impl Usage {
+    /// Blames the command line for an error.
+    pub fn because(error: impl std::fmt::Display) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Reports the result of a command.
+pub fn exit_code(result: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    if is_closed_pipe(&error) {
+        // Whoever read our output has seen enough (`ucl … | head`).
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("ucl: {error}");
+    ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
+}
+
+/// Reports what `clap` found: help and version as they are, mistakes in the style of all other errors.
+pub fn wrong_usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // As above: a reader that has gone is no error.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.render().to_string();
+    eprint!("ucl: {}", text.strip_prefix("error: ").unwrap_or(&text));
+    ExitCode::from(2)
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        let csv = cause.downcast_ref::<csv::Error>().and_then(|error| match error.kind() {
+            csv::ErrorKind::Io(error) => Some(error.kind()),
+            _ => None,
+        });
+        io.or(csv) == Some(io::ErrorKind::BrokenPipe)
+    })
+}

@@ -1,0 +1,302 @@
+//! `ucl count`, as people and scripts see it.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::Stdio;
+
+use common::{Folder, Run, capture, mask, tcp4, tcp6};
+use serde_json::json;
+
+/// Words in very different numbers: `a` 64 times, `b` 32 times … `g` once.
+fn words() -> String {
+    let word = |(i, word): (usize, &str)| format!("{word}\n").repeat(64 >> i);
+    ["apple", "banana", "cherry", "date", "elder", "fig", "grape"].into_iter().enumerate().map(word).collect()
+}
+
+/// Keys and estimates of the top of a JSON answer.
+fn top(answer: &serde_json::Value) -> Vec<(String, u64)> {
+    let row = |row: &serde_json::Value| (row["key"].as_str().unwrap().to_owned(), row["estimate"].as_u64().unwrap());
+    answer["top"].as_array().unwrap().iter().map(row).collect()
+}
+
+fn pairs(expected: &[(&str, u64)]) -> Vec<(String, u64)> {
+    expected.iter().map(|&(key, n)| (key.to_owned(), n)).collect()
+}
+
+#[test]
+fn lines_from_a_pipe() {
+    insta::assert_snapshot!(Folder::new().pipe(words(), "count --seed 1 --top 5").fine());
+}
+
+#[test]
+fn everything_that_can_be_asked() {
+    let folder = Folder::with("words", words());
+    folder.write("keys", "fig\r\ngrape\n\n");
+    let args = "count words --seed 1 --top 2 --query apple nothing --query-file keys --prefix b --prefix d --audit";
+    insta::assert_snapshot!(folder.run(args).fine());
+}
+
+#[test]
+fn json_has_exactly_these_fields() {
+    let folder = Folder::with("words", words());
+    let mut answer = folder.run("count words --seed 1 --top 2 --json --query fig none").json();
+    let seconds = answer["seconds"].take();
+    assert!(seconds.as_f64().unwrap() > 0.0);
+    assert_eq!(
+        answer["top"][0],
+        json!({"key": "apple", "estimate": 64, "lower": answer["top"][0]["lower"], "upper": 64, "source": answer["top"][0]["source"]})
+    );
+    let fields: Vec<&String> = answer.as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["decoder", "entropy", "items", "keys", "memory", "queries", "seconds", "seed", "top"]);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&answer).unwrap());
+}
+
+#[test]
+fn json_is_one_line_in_the_documented_order() {
+    let out = Folder::with("words", words()).run("count words --seed 1 --top 0 --json").fine();
+    assert_eq!(out.lines().count(), 1);
+    let at = |field: &str| out.find(&format!("\"{field}\":")).unwrap();
+    let order = ["items", "keys", "entropy", "decoder", "memory", "seconds", "seed", "top", "queries"];
+    assert!(order.map(at).is_sorted(), "{out}");
+}
+
+#[test]
+fn the_audit_compares_with_exact_counts() {
+    let answer = Folder::new().run("count zipf:1.1:50000:20000 --memory 8KB --seed 3 --audit --json --prefix 1").json();
+    let audit = &answer["audit"];
+    assert_eq!(audit["bound_violations"], 0);
+    assert!(audit["aae"].as_f64().unwrap() > 0.0, "8KB are too few to be exact");
+    assert!(audit["keys"].as_u64().unwrap() >= answer["keys"].as_u64().unwrap());
+    assert!(audit["max_error"].as_u64().unwrap() as f64 >= audit["aae"].as_f64().unwrap());
+    let prefix = &answer["prefixes"][0];
+    assert!(prefix["lower"].as_u64() <= prefix["true"].as_u64());
+    for row in answer["top"].as_array().unwrap() {
+        let of = |field: &str| row[field].as_u64().unwrap();
+        assert!(of("lower") <= of("true") && of("true") <= of("upper"), "{row}");
+        assert!(of("lower") <= of("estimate") && of("estimate") <= of("upper"), "{row}");
+    }
+}
+
+#[test]
+fn all_keys_as_csv() {
+    let folder = Folder::with("table.csv", "name\n\"a, quoted\"\nplain\nplain\n");
+    insta::assert_snapshot!(folder.run("count table.csv --format csv:name --all").fine(), @r#"
+    key,estimate,lower,upper,source
+    plain,2,2,2,decoded
+    "a, quoted",1,1,1,decoded
+    "#);
+    assert_eq!(folder.run("count /dev/null --all").fine(), "key,estimate,lower,upper,source\n");
+}
+
+#[test]
+fn all_keys_into_files() {
+    let folder = Folder::with("words", words());
+    for name in ["out.csv", "out.jsonl", "out.parquet"] {
+        folder.run(&format!("count words --seed 1 --out {name}")).fine();
+    }
+    let csv = String::from_utf8(folder.read("out.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 8);
+    assert!(csv.starts_with("key,estimate,lower,upper,source\napple,64,"));
+    let jsonl = String::from_utf8(folder.read("out.jsonl")).unwrap();
+    let last: serde_json::Value = serde_json::from_str(jsonl.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["key"], &last["estimate"]), (&json!("grape"), &json!(1)));
+    let parquet = folder.read("out.parquet");
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+}
+
+#[test]
+fn formats() {
+    let folder = Folder::with("log", "10.0.0.1  GET /a 200 512\r\n10.0.0.2 GET /b 404 9\r\n10.0.0.1 GET /a 200 88\r\n");
+    folder.write("rows.jsonl", "{\"user\":{\"id\":7}}\n{\"user\":{\"id\":\"x y\"}}\n{\"user\":{\"id\":7}}\n");
+    folder.write("sales.tsv", "what\tamount\ntea\t5\ncake\t20\ntea\t6\n");
+    folder.write("basket.dat", "1 2 3 beer\n1 2\n1\n");
+    let cases: [(&str, &[(&str, u64)]); 6] = [
+        ("log --format field:1", &[("10.0.0.1", 2), ("10.0.0.2", 1)]),
+        ("log --format field:3 --weight 5", &[("/a", 600), ("/b", 9)]),
+        // The \r of a CRLF line is not part of its last field.
+        ("log --format field:5", &[("512", 1), ("9", 1), ("88", 1)]),
+        ("rows.jsonl --format jsonl:/user/id", &[("7", 2), ("x y", 1)]),
+        ("sales.tsv --format tsv:what --weight amount", &[("cake", 20), ("tea", 11)]),
+        ("basket.dat --format fimi", &[("1", 3), ("2", 2), ("3", 1), ("beer", 1)]),
+    ];
+    for (args, expected) in cases {
+        assert_eq!(top(&folder.run(&format!("count {args} --json")).json()), pairs(expected), "{args}");
+    }
+}
+
+#[test]
+fn crlf_lines_are_the_same_keys() {
+    let folder = Folder::new();
+    let answer = folder.pipe("a\r\nb\na\nb\r\na", "count --json").json();
+    assert_eq!(top(&answer), pairs(&[("a", 3), ("b", 2)]));
+}
+
+#[test]
+fn binary_keys_are_shown_and_asked_for_as_hex() {
+    let folder = Folder::with("records", b"\x00\x01\xff\xfe\x00\x01\xff\xfeabcd");
+    let answer = folder.run("count records --format records:4 --json --query 0x0001fffe abcd").json();
+    assert_eq!(top(&answer), pairs(&[("0x0001fffe", 2), ("abcd", 1)]));
+    assert_eq!((&answer["queries"][0]["estimate"], &answer["queries"][1]["key"]), (&json!(2), &json!("abcd")));
+    let answer = folder.pipe(b"\xff\xfe\n\xff\xfe\n", "count --json").json();
+    assert_eq!(top(&answer), pairs(&[("hex:fffe", 2)]));
+}
+
+#[test]
+fn captures_show_five_tuples_and_mix_ip_versions() {
+    let (a, b) = (([10, 0, 0, 1], 443), ([10, 0, 0, 2], 51_234));
+    let arp = [vec![0xff; 6], vec![2, 0, 0, 0, 0, 1, 8, 6], vec![0; 28]].concat();
+    let folder = Folder::with("net.pcap", capture(&[tcp4(a, b, 10), tcp6(1, 2), tcp4(a, b, 0), arp]));
+    let query = "10.0.0.1:443 > 10.0.0.2:51234 tcp";
+    let run = folder.run_of(&["count", "net.pcap", "--format", "pcap", "--seed", "1", "--query", query]);
+    insta::assert_snapshot!(run.fine());
+    let answer = folder.run("count net.pcap --format pcap:src --weight bytes --json").json();
+    assert_eq!(top(&answer), pairs(&[("10.0.0.1", 118), ("::a", 74)]));
+    assert_eq!((&answer["items"], &answer["weight"]), (&json!(3), &json!(192)));
+}
+
+#[test]
+fn a_promised_key_size_is_held() {
+    let (a, b) = (([10, 0, 0, 1], 443), ([10, 0, 0, 2], 51_234));
+    let folder = Folder::with("net.pcap", capture(&[tcp4(a, b, 10), tcp6(1, 2), tcp4(a, b, 0)]));
+    let args = "count net.pcap --format pcap --key-bytes 13";
+    insta::assert_snapshot!(folder.run(args).failed(1), @"ucl: item 2: a key of 37 bytes does not fit a sketch of 13-byte keys (--on-error skip leaves it out)");
+    let answer = folder.run(&format!("{args} --on-error skip --json")).json();
+    assert_eq!((&answer["items"], &answer["skipped"]), (&json!(2), &json!(1)));
+}
+
+#[test]
+fn empty_input_has_an_answer() {
+    insta::assert_snapshot!(Folder::new().run("count /dev/null --seed 1 --query a").fine());
+}
+
+#[test]
+fn several_inputs_are_one_stream() {
+    let folder = Folder::with("one", "a\nb\n");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(b"b\nc\n").unwrap();
+    folder.write("two.gz", gzip.finish().unwrap());
+    let answer = folder.pipe("c\nc\n", "count one two.gz - --json").json();
+    assert_eq!(top(&answer), pairs(&[("c", 3), ("b", 2), ("a", 1)]));
+    let answer = folder.pipe("c\nc\n", "count one two.gz - --json --limit 3").json();
+    assert_eq!(answer["items"], 3);
+}
+
+#[test]
+fn a_seed_fixes_everything() {
+    let folder = Folder::new();
+    let masked = |run: Run| {
+        let mut answer = run.json();
+        answer["seconds"].take();
+        answer
+    };
+    let args = "count zipf:1.2:30000 --memory 4KB --json --seed";
+    let first = masked(folder.run(&format!("{args} 5 --threads 1")));
+    assert_eq!(first, masked(folder.run(&format!("{args} 5 --threads 3"))));
+    assert_ne!(first, masked(folder.run(&format!("{args} 6"))));
+}
+
+#[test]
+fn without_a_seed_it_is_random() {
+    let folder = Folder::new();
+    let seed = || folder.run("count /dev/null --json").json()["seed"].as_u64().unwrap();
+    let (a, b) = (seed(), seed());
+    assert_ne!(a, b);
+    assert!(a < 1 << 53 && b < 1 << 53, "JSON readers have 53 bits");
+}
+
+#[test]
+fn every_decoder_counts() {
+    let folder = Folder::with("words", words());
+    for decoder in ["delta", "em", "learned", "refined", "cm", "lsmr", "lsqr", "omp", "map"] {
+        let answer =
+            folder.run(&format!("count words --seed 1 --decoder {decoder} --interval 10 --json --top 1")).json();
+        // The network gives way to EM where that does better.
+        let trained = ["learned", "refined"].contains(&decoder) && answer["decoder"] == "em";
+        assert!(answer["decoder"] == decoder || trained, "{decoder}: {}", answer["decoder"]);
+        assert_eq!(answer["top"][0]["key"], "apple", "{decoder}");
+    }
+}
+
+#[test]
+fn sizes_may_be_written_in_several_ways() {
+    let folder = Folder::new();
+    let budget =
+        |size: &str| folder.run(&format!("count /dev/null --json --memory {size}")).json()["memory"]["budget"].take();
+    assert_eq!([budget("64KB"), budget("64KiB"), budget("65536")], [json!(65_536), json!(65_536), json!(65_536)]);
+}
+
+#[test]
+fn skipped_records_are_counted_and_reported() {
+    let folder = Folder::with("log", "a 1\nb x\nc 3\nd -4\n");
+    insta::assert_snapshot!(folder.run("count log --format field:1 --weight 2 --on-error skip --seed 1").fine());
+}
+
+#[test]
+fn answers_come_every_so_many_items_exactly() {
+    let folder = Folder::with("words", words());
+    insta::assert_snapshot!(folder.run("count words --seed 1 --every 60 --top 2").fine());
+    let out = folder.run("count words --seed 1 --every 60 --json").fine();
+    let items = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["items"].as_u64().unwrap();
+    assert_eq!(out.lines().map(items).collect::<Vec<_>>(), [60, 120, 127]);
+}
+
+#[test]
+fn answers_come_by_the_clock_and_ctrl_c_ends_the_input() {
+    let folder = Folder::new();
+    let mut child = folder
+        .command("count --every 20ms --json --top 1 --seed 1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The pipe stays open and silent: the answer must come anyway, and the signal must not wait for input.
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"one\ntwo\none\n").unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    output.read_line(&mut first).unwrap();
+    assert_eq!(top(&serde_json::from_str(&first).unwrap()), pairs(&[("one", 2)]));
+    let pid = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).unwrap();
+    let status = child.wait_with_output().unwrap();
+    assert_eq!((status.status.code(), status.stderr.len()), (Some(0), 0));
+    let last: serde_json::Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
+    assert_eq!(last["items"], 3);
+    drop(input);
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let folder = Folder::new();
+    for args in ["count zipf:0.5:100000:60000 --all", "count zipf:0.5:100000:60000 --top 50000", "completions bash"] {
+        let mut child = folder.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(
+            (output.status.code(), String::from_utf8(output.stderr).unwrap()),
+            (Some(0), String::new()),
+            "{args}"
+        );
+    }
+}
+
+#[test]
+fn a_long_key_is_cut_in_the_table_and_whole_elsewhere() {
+    let key = "x".repeat(60_000);
+    let folder = Folder::with("long", format!("{key}\n"));
+    let text = folder.run("count long").fine();
+    assert!(text.lines().all(|line| line.chars().count() < 200), "{text}");
+    assert_eq!(top(&folder.run("count long --json").json()), [(key, 1)]);
+}
+
+#[test]
+fn mask_leaves_the_rest_alone() {
+    assert_eq!(
+        mask("after 1.5 s: 3 items\n speed     1 items/s\n seed 1"),
+        "after [masked] s: 3 items\n speed     [masked]\n seed 1\n"
+    );
+}

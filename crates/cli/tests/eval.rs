@@ -1,0 +1,240 @@
+//! `ucl eval` and `ucl methods` as a person sees them. Times are cut off; figures of the learned decoder are not pinned,
+//! for CPUs with other vector units round its matrix products differently.
+
+mod common;
+
+use common::{Folder, Run};
+use serde_json::Value;
+
+/// 900 visits to 45 pages: page `k` comes more often the smaller `k` is.
+fn visits() -> String {
+    (0..900u32).map(|i| format!("/page/{}\n", i * i % 97 % (5 + i % 41))).collect()
+}
+
+/// The output without its last three columns, which are times.
+#[track_caller]
+fn timeless(run: Run) -> String {
+    assert_eq!((run.code, run.err.as_str()), (0, ""), "{}", run.out);
+    let header = run.out.lines().find(|line| line.starts_with(" method")).expect("a table");
+    let end = header[..header.find("insert Mops").expect("a column of times")].chars().count();
+    let cut = |line: &str| match line.starts_with(' ') {
+        true => line.chars().take(end).collect::<String>().trim_end().to_owned() + "\n",
+        false => line.to_owned() + "\n",
+    };
+    run.out.lines().map(cut).collect()
+}
+
+fn objects(run: Run) -> Vec<Value> {
+    assert_eq!((run.code, run.err.as_str()), (0, ""), "{}", run.out);
+    run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn methods_side_by_side() {
+    let folder = Folder::with("visits.txt", visits());
+    let run = folder.run("eval visits.txt --memory 2KB,100 --method ucl-em,ucl-cm,cm,cs --baselines --seed 1");
+    insta::assert_snapshot!(timeless(run), @r#"
+    visits.txt: 900 items, 42 keys; an exact hash map takes 1.9KB
+
+     method        memory    AAE     ARE   WMRD  entropy error  coverage  bound width  violations  uplink B/item
+     ucl-em           2KB      0       0      0              0   100.00%         13.8           0          0.668
+     ucl-cm           2KB      0       0      0              0   100.00%         6.10           0           1.08
+     cm               2KB      0       0      0              0         -         21.4           0              -
+     cs               2KB  0.571  0.0777  0.190          0.398         -          452           0              -
+     exact-map      1.9KB      0       0      0              0   100.00%            0           0              -
+     send-keys    0 bytes      0       0      0              0   100.00%            0           0           7.43
+     ucl-em     100 bytes      -       -      -              -         -            -           -              -
+     ucl-cm     100 bytes      -       -      -              -         -            -           -              -
+     cm          96 bytes   77.2    15.4   1.86            267         -         98.6           0              -
+     cs          96 bytes   22.5    4.02   1.44           79.6         -          420           0              -
+     exact-map      1.9KB      0       0      0              0   100.00%            0           0              -
+     send-keys    0 bytes      0       0      0              0   100.00%            0           0           7.43
+
+    ucl-em at 100 bytes failed: a budget of 100 bytes is too small for keys of any length (16-byte digests): at least 320 bytes are needed.
+    ucl-cm at 100 bytes failed: a budget of 100 bytes is too small for keys of any length (16-byte digests): at least 512 bytes are needed.
+    "#);
+}
+
+#[test]
+fn several_seeds_have_a_spread() {
+    let folder = Folder::with("visits.txt", visits());
+    let run = folder.run("eval --input visits.txt --memory 128 --method cm --seeds 3");
+    insta::assert_snapshot!(timeless(run), @r#"
+    visits.txt: 900 items, 42 keys; an exact hash map takes 1.9KB
+
+     method     memory          AAE          ARE           WMRD  entropy error  coverage  bound width  violations  uplink B/item
+     cm      128 bytes  53.4 ± 3.56  10.8 ± 1.50  1.83 ± 0.0727     211 ± 3.43         -         74.8           0              -
+
+    Mean ± standard deviation of 3 seeds, 0 to 2.
+    "#);
+}
+
+#[test]
+fn json_has_every_field() {
+    let folder = Folder::new();
+    let command = "eval zipf:1.1:3000:500 --memory 4KB --method ucl-learned,cm --epochs 2 --window 3 --seeds 2 --json";
+    let rows = objects(folder.run(command));
+    let names: Vec<_> =
+        rows.iter().map(|row| (row["method"].as_str().unwrap(), row["seed"].as_u64().unwrap())).collect();
+    assert_eq!(names, [("ucl-learned", 0), ("ucl-learned", 1), ("cm", 0), ("cm", 1)]);
+    let fields = "method input items keys memory_budget memory_used memory_parts aae are wmrd entropy_error coverage \
+                  bound_violations bound_width insert_mops query_mops train_seconds train_epochs decode_ms uplink_bytes \
+                  uplink_bytes_per_item control_bytes exact_map_bytes snapshots seed";
+    for row in &rows {
+        for field in fields.split_whitespace() {
+            assert!(row.get(field).is_some(), "{field} is missing in {row}");
+        }
+        assert_eq!(row["bound_violations"], 0);
+        assert_eq!(row["items"], 3000);
+    }
+    let learned = &rows[0];
+    for field in fields.split_whitespace() {
+        assert!(!learned[field].is_null(), "{field} is null in {learned}");
+    }
+    assert_eq!(
+        (&learned["train_epochs"], &learned["snapshots"], &learned["interval"]),
+        (&2.into(), &3.into(), &1000.into())
+    );
+    assert_eq!(rows[2]["uplink_bytes"], Value::Null, "a plain sketch sends nothing");
+}
+
+#[test]
+fn a_shape_by_hand() {
+    let folder = Folder::new();
+    let command = "eval zipf:1.1:3000:500 --json --method ucl-em,cm --interval none --report-rule new --counter-bits 8 \
+                   --shape slots=50,width=64,depth=3,bloom-bits=4096,bloom-hashes=5,vote-ratio=2";
+    let rows = objects(folder.run(command));
+    let shape = serde_json::json!({
+        "slots": 50, "width": 64, "rows": 3, "bloom_bits": 4096, "bloom_hashes": 5, "vote_ratio": 2, "counter_bits": 8, "signed": 0,
+    });
+    assert_eq!(rows[0]["shape"], shape);
+    assert_eq!((&rows[0]["rule"], &rows[0]["interval"]), (&"new".into(), &Value::Null));
+    assert_eq!(rows[0]["memory_used"], rows[0]["memory_budget"]);
+    assert_eq!(rows[1]["memory_budget"], rows[0]["memory_budget"], "the same bytes for all");
+    let paper = objects(folder.run("eval zipf:1.1:1000:100 --json --method ucl-cm --shape slots=3000"));
+    assert_eq!((&paper[0]["rule"], &paper[0]["counter_bits"]), (&"paper".into(), &32.into()));
+}
+
+#[test]
+fn weights_and_keys_of_any_length() {
+    let folder = Folder::with("sales.csv", "what,amount\ntea,5\nmilk,2\ntea,1\nrum,100\n");
+    let rows =
+        objects(folder.run("eval sales.csv --format csv:what --weight amount --method ucl-em,cm,exact-map --json"));
+    for row in rows {
+        assert_eq!((&row["keys"], &row["aae"], &row["input"]), (&3.into(), &0.0.into(), &"sales.csv".into()), "{row}");
+    }
+}
+
+#[test]
+fn plots() {
+    let folder = Folder::new();
+    let run = folder.run("eval zipf:1.1:2000:500 --memory 1KB,2KB --method cm,cs --plot errors.svg");
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    assert!(String::from_utf8(folder.read("errors.svg")).unwrap().starts_with("<svg"));
+    folder.run("eval zipf:1.1:2000:500 --memory 1KB --method cm,cs --plot errors.png --json");
+    assert!(folder.read("errors.png").starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn no_snapshot_to_train_on() {
+    let run = Folder::new().run("eval zipf:1.1:400:50 --method ucl-learned --memory 8KB");
+    let note = run.out.lines().last().unwrap();
+    assert_eq!(note, "ucl-learned at 8KB was answered by em: there was no snapshot to train on.");
+}
+
+#[test]
+fn what_is_wrong_with_the_command_line() {
+    let folder = Folder::new();
+    let failed = |args: &str| folder.run(&format!("eval zipf:1.1:100 {args}")).failed(2);
+    insta::assert_snapshot!(failed("--method cm,nope"), @r#"
+    ucl: invalid value 'nope' for '--method <NAME>': there is no method 'nope'; there are ucl-learned, ucl-refined, ucl-lsqr, ucl-lsmr, ucl-omp, ucl-map, ucl-em, ucl-delta, ucl-cm, cm, cs, exact-map, send-keys, and 'all'
+
+    For more information, try '--help'.
+    "#);
+    insta::assert_snapshot!(failed("--shape slots=10,height=4"), @r#"
+    ucl: invalid value 'slots=10,height=4' for '--shape <SHAPE>': there is no 'height'; a shape has slots, width, depth, bloom-bits, bloom-hashes, vote-ratio, counter-bits and signed
+
+    For more information, try '--help'.
+    "#);
+    insta::assert_snapshot!(failed("--shape width=0"), @r#"
+    ucl: invalid value 'width=0' for '--shape <SHAPE>': width is 0, but must be from 1 to 134217728
+
+    For more information, try '--help'.
+    "#);
+    insta::assert_snapshot!(failed("--interval 0"), @r#"
+    ucl: invalid value '0' for '--interval <ITEMS>': give a number of items, at least 1, or 'none'
+
+    For more information, try '--help'.
+    "#);
+    insta::assert_snapshot!(failed("--memory much"), @r#"
+    ucl: invalid value 'much' for '--memory <SIZE>': 'much' is not a size: write a number with an optional unit, as in 65536, 64KB, 1.5MB
+
+    For more information, try '--help'.
+    "#);
+    insta::assert_snapshot!(failed("--plot errors.pdf"), @"ucl: errors.pdf: a plot is an .svg or a .png file");
+    insta::assert_snapshot!(failed("--shape slots=10 --memory 64KB"), @r#"
+    ucl: the argument '--shape <SHAPE>' cannot be used with '--memory <SIZE>'
+
+    Usage: ucl eval --shape <SHAPE> <INPUT>...
+
+    For more information, try '--help'.
+    "#);
+}
+
+#[test]
+fn what_is_wrong_with_the_input() {
+    let folder = Folder::with("empty.txt", "");
+    insta::assert_snapshot!(folder.run("eval empty.txt --method cm").failed(1), @"ucl: empty.txt: there are no items to measure by");
+    insta::assert_snapshot!(folder.run("eval missing.txt --method cm").failed(1), @"ucl: cannot open missing.txt: No such file or directory (os error 2)");
+    folder.write("sales.csv", "what,amount\ntea,5\nmilk,many\n");
+    let command = "eval sales.csv --format csv:what --weight amount --method exact-map --json";
+    insta::assert_snapshot!(folder.run(command).failed(1), @"ucl: sales.csv, line 3: weight `many` is not a whole number from 1 to 18446744073709551615 (--on-error skip leaves it out)");
+    let skipped = folder.run(&format!("{command} --on-error skip"));
+    assert_eq!(skipped.code, 0);
+    insta::assert_snapshot!(skipped.err, @"ucl: bad records left out: 1; the first: sales.csv, line 3: weight `many` is not a whole number from 1 to 18446744073709551615");
+}
+
+#[test]
+fn a_truncated_input_counts_as_far_as_it_goes() {
+    use std::io::Write;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    (0..50_000u32).for_each(|i| writeln!(gzip, "{}", i.wrapping_mul(2_654_435_761) >> 12).unwrap());
+    let packed = gzip.finish().unwrap();
+    let folder = Folder::with("lines.gz", &packed[..packed.len() / 2]);
+    let run = folder.run("eval lines.gz --method exact-map --json");
+    assert_eq!(run.code, 1);
+    let row: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(row["aae"], 0.0);
+    assert!(run.err.contains("truncated") && run.err.contains("items before"), "{}", run.err);
+}
+
+#[test]
+fn no_method_fits() {
+    let run = Folder::new().run("eval zipf:1.1:100 --memory 10 --method cm --json");
+    assert_eq!((run.code, run.err.as_str()), (1, "ucl: no method could be measured\n"));
+    let row: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(row["error"], "a budget of 10 bytes is too small: at least 16 are needed");
+}
+
+#[test]
+fn the_list_of_methods() {
+    let folder = Folder::new();
+    insta::assert_snapshot!(folder.run("methods").fine(), @r#"
+    ucl-learned  UCL-sketch with the self-trained network, trained once at the end on the last window (UCL-sketch, section "Training Strategy")
+    ucl-refined  UCL-sketch decoded by EM that starts from the network's output (this project)
+    ucl-lsqr     UCL-sketch decoded by least squares (LSQR) (Paige and Saunders, ACM TOMS 1982)
+    ucl-lsmr     UCL-sketch decoded by least squares (LSMR), as PR-sketch does (Fong and Saunders, SIAM J. Sci. Comput. 2011; Sheng et al., PR-Sketch, VLDB 2021)
+    ucl-omp      UCL-sketch decoded by orthogonal matching pursuit, as SeqSketch does (Pati et al., Asilomar 1993; Huang et al., SeqSketch, 2021)
+    ucl-map      UCL-sketch decoded by the closed form under a Gaussian prior (UCL-sketch, Theorem 4)
+    ucl-em       UCL-sketch decoded by expectation maximisation, from one snapshot (Shepp and Vardi, IEEE TMI 1982; Kumar et al., SIGMETRICS 2004)
+    ucl-delta    UCL-sketch with every epoch decoded on its own by EM, and added up (this project)
+    ucl-cm       UCL-sketch answered by the smallest counter: no equations solved (Cormode and Muthukrishnan, J. Algorithms 2005)
+    cm           Count-Min: 4 rows of 32-bit counters, the smallest one answers (Cormode and Muthukrishnan, J. Algorithms 2005)
+    cs           Count Sketch: 4 rows of signed 32-bit counters, the median answers (Charikar, Chen and Farach-Colton, ICALP 2002)
+    exact-map    an exact hash map where the stream is seen, whatever it takes: the right tool where it fits (a yardstick)
+    send-keys    every key sent as it is, and counted elsewhere: no memory here, all of it uplink (a yardstick)
+    "#);
+    let rows = objects(folder.run("methods --json"));
+    assert_eq!(rows.len(), folder.run("methods").out.lines().count());
+    assert_eq!((&rows[0]["name"], &rows[0]["baseline"]), (&"ucl-learned".into(), &false.into()));
+}

@@ -1,0 +1,221 @@
+//! Methods × budgets × seeds on a stream in memory.
+//!
+//! Every method runs at least twice. The *accuracy* pass has its uplink encoded and is asked for every key of the stream;
+//! the *speed* passes insert the stream into fresh instances that encode and decode nothing, and the fastest counts (other work on
+//! the machine only ever slows one down). Queries are timed on the items of the stream, in order, as in the paper: frequent keys are
+//! asked for often.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use ucl_sketch::KeyFormat;
+
+use crate::metrics::ErrorMeter;
+use crate::recording::Recording;
+use crate::registry::Method;
+use crate::row::Row;
+use crate::system::{Options, Pass, Request, System, SystemError};
+
+/// Speed passes end after so many, or after [`SPEED_TIME`].
+const SPEED_PASSES: usize = 5;
+const SPEED_TIME: Duration = Duration::from_millis(500);
+/// Queries that are timed, at most.
+const QUERIES: usize = 1_000_000;
+
+/// What to measure.
+///
+/// ```
+/// use ucl_lab::{Experiment, Options, Recording, Registry};
+/// use ucl_streams::ReadOptions;
+///
+/// let registry = Registry::standard();
+/// let stream = Recording::read(&["zipf:1.1:20000:3000".parse()?], &ReadOptions::default())?;
+/// let experiment = Experiment {
+///     methods: registry.select(["ucl-em", "cm"])?,
+///     budgets: vec![16 << 10],
+///     seeds: vec![1],
+///     options: Options::default(),
+/// };
+/// let rows = experiment.run(&stream, |_| ());
+/// let aae: Vec<f64> = rows.iter().filter_map(|row| row.aae).collect();
+/// assert!(aae[0] < aae[1] / 10.0, "solving the equations pays");
+/// assert!(rows.iter().all(|row| row.bound_violations == Some(0)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Experiment<'a> {
+    /// The methods.
+    pub methods: Vec<&'a Method>,
+    /// The budgets in bytes; a shape by hand ([`Options::shape`]) brings its own.
+    pub budgets: Vec<usize>,
+    /// The seeds of the systems. The stream stays the same.
+    pub seeds: Vec<u64>,
+    /// Settings for all of them.
+    pub options: Options,
+}
+
+/// One method's run: its figures, and itself for further questions.
+pub struct Measured {
+    /// The figures.
+    pub row: Row,
+    /// The system after the stream has ended; `None` if it failed.
+    pub system: Option<Box<dyn System>>,
+}
+
+/// One run of one method.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// Its budget in bytes.
+    pub budget: usize,
+    /// Its seed.
+    pub seed: u64,
+}
+
+impl<'a> Experiment<'a> {
+    /// All runs on a stream with such keys: budget by budget, method by method, seed by seed.
+    pub fn jobs(&self, keys: KeyFormat) -> Vec<Job<'a>> {
+        let budgets = match self.options.shape {
+            Some(shape) => vec![shape.memory(keys).total()],
+            None => self.budgets.clone(),
+        };
+        let mut jobs = Vec::new();
+        for &budget in &budgets {
+            for &method in &self.methods {
+                jobs.extend(self.seeds.iter().map(|&seed| Job { method, budget, seed }));
+            }
+        }
+        jobs
+    }
+
+    /// Runs everything. `each` sees every row as it is done.
+    pub fn run(&self, stream: &Recording, mut each: impl FnMut(&Row)) -> Vec<Row> {
+        let run = |job: Job<'_>| {
+            let row = measure(job.method, stream, job.budget, job.seed, &self.options).row;
+            each(&row);
+            row
+        };
+        self.jobs(stream.keys()).into_iter().map(run).collect()
+    }
+}
+
+/// Runs one method once. A method that cannot run gives a row that says why.
+pub fn measure(method: &Method, stream: &Recording, budget: usize, seed: u64, options: &Options) -> Measured {
+    let mut row = Row {
+        method: method.name.to_owned(),
+        input: stream.name().to_owned(),
+        items: stream.items(),
+        keys: stream.truth().distinct() as u64,
+        memory_budget: budget,
+        exact_map_bytes: stream.truth().exact_map_bytes(),
+        seed,
+        ..Row::default()
+    };
+    let request = |pass| Request { budget, keys: stream.keys(), seed, pass, options };
+    let result = accuracy(method, stream, request(Pass::Accuracy), &mut row).and_then(|system| {
+        row.insert_mops = Some(insert_speed(method, stream, request(Pass::Speed))?);
+        Ok(system)
+    });
+    match result {
+        Ok(system) => Measured { row, system: Some(system) },
+        Err(error) => {
+            row.error = Some(error.to_string());
+            Measured { row, system: None }
+        }
+    }
+}
+
+fn accuracy(
+    method: &Method,
+    stream: &Recording,
+    request: Request<'_>,
+    row: &mut Row,
+) -> Result<Box<dyn System>, SystemError> {
+    let mut system = (method.build)(&request)?;
+    system.insert(stream.batch())?;
+    system.finish()?;
+
+    let memory = system.memory();
+    row.memory_used = Some(memory.total());
+    for (part, bytes) in memory.parts() {
+        *row.memory_parts.entry((*part).to_owned()).or_default() += bytes;
+    }
+    judge(system.as_ref(), stream, row);
+
+    let extras = system.extras();
+    row.train_seconds = extras.train_seconds;
+    row.train_epochs = extras.train_epochs;
+    row.decode_ms = extras.decode_ms;
+    row.uplink_bytes = extras.uplink_bytes;
+    row.uplink_bytes_per_item = extras.uplink_bytes.map(|bytes| bytes as f64 / stream.items().max(1) as f64);
+    row.control_bytes = extras.control_bytes;
+    row.snapshots = extras.snapshots;
+    row.interval = extras.interval;
+    row.rule = extras.rule.map(str::to_owned);
+    row.counter_bits = extras.shape.get("counter_bits").copied();
+    row.shape = extras.shape.iter().map(|(&name, &size)| (name.to_owned(), size)).collect();
+    row.answered_by = extras.answered_by;
+    row.query_mops = query_speed(system.as_ref(), stream);
+    Ok(system)
+}
+
+/// Holds the answers for all keys of the stream against the truth.
+fn judge(system: &dyn System, stream: &Recording, row: &mut Row) {
+    let mut meter = ErrorMeter::default();
+    let (mut bounded, mut violations, mut width) = (0u64, 0u64, 0u128);
+    let (mut asked, mut known) = (0u64, 0u64);
+    for (key, truth) in stream.truth().iter() {
+        let answer = system.estimate(key);
+        meter.add(truth, answer.estimate);
+        if let Some((lower, upper)) = answer.bounds {
+            bounded += 1;
+            violations += u64::from(!(lower..=upper).contains(&truth));
+            width += u128::from(upper.saturating_sub(lower));
+        }
+        if let Some(knows) = system.knows(key) {
+            asked += 1;
+            known += u64::from(knows);
+        }
+    }
+    let errors = meter.errors();
+    row.aae = Some(errors.aae);
+    row.are = Some(errors.are);
+    row.wmrd = Some(errors.wmrd);
+    row.entropy_error = Some(errors.entropy_error);
+    row.bound_violations = (bounded > 0).then_some(violations);
+    row.bound_width = (bounded > 0).then(|| width as f64 / bounded as f64);
+    row.coverage = (asked > 0).then(|| known as f64 / asked as f64);
+}
+
+fn query_speed(system: &dyn System, stream: &Recording) -> Option<f64> {
+    let start = Instant::now();
+    let mut asked = 0u64;
+    for key in stream.batch().keys().take(QUERIES) {
+        black_box(system.estimate(key).estimate);
+        asked += 1;
+    }
+    mops(asked, start.elapsed())
+}
+
+fn insert_speed(method: &Method, stream: &Recording, request: Request<'_>) -> Result<f64, SystemError> {
+    let (mut best, mut spent) = (Duration::MAX, Duration::ZERO);
+    for _ in 0..SPEED_PASSES {
+        let mut system = (method.build)(&request)?;
+        let start = Instant::now();
+        system.insert(stream.batch())?;
+        let elapsed = start.elapsed();
+        black_box(system.memory());
+        best = best.min(elapsed);
+        spent += elapsed;
+        if spent > SPEED_TIME {
+            break;
+        }
+    }
+    Ok(mops(stream.items(), best).unwrap_or(0.0))
+}
+
+fn mops(operations: u64, time: Duration) -> Option<f64> {
+    let seconds = time.as_secs_f64();
+    (operations > 0 && seconds > 0.0).then(|| operations as f64 / seconds / 1e6)
+}

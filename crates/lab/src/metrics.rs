@@ -1,0 +1,140 @@
+//! How wrong a set of estimates is (paper, section "Metrics").
+//!
+//! With `f` the true and `f*` the estimated frequency of each of the stream's `n` distinct keys, and `n(i)`, `n*(i)` how many of
+//! those keys have true and estimated frequency `i`:
+//!
+//! ```text
+//! AAE            (1/n) Σ |f - f*|
+//! ARE            (1/n) Σ |f - f*| / f
+//! WMRD           Σ_i |n(i) - n*(i)|  /  Σ_i (n(i) + n*(i)) / 2
+//! entropy error  |e - e*|,   e = - Σ_i  i · p(i) · log2 p(i),   p(i) = n(i) / Σ_j n(j)
+//! ```
+//!
+//! `i` runs from 1 to the larger of the two maxima, so a key that is estimated at 0 is in no `n*(i)`. Only frequencies that occur
+//! take part in the sums (all other terms are 0), so a key of a billion costs no more than a key of one.
+//!
+//! The `i` in front of each term of the entropy is the paper's; it is not Shannon's entropy of the stream. WMRD is 2 when no
+//! key has a frequency that some key is estimated to have, however near they may be: it judges the shape of the distribution, not
+//! the estimates.
+
+use std::collections::BTreeMap;
+
+/// The four errors of one set of estimates.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Errors {
+    /// Average absolute error.
+    pub aae: f64,
+    /// Average relative error.
+    pub are: f64,
+    /// Weighted mean relative difference of the frequency distributions, from 0 to 2.
+    pub wmrd: f64,
+    /// Absolute error of the entropy.
+    pub entropy_error: f64,
+}
+
+/// How many keys have each frequency; keys of frequency 0 are not counted.
+type Histogram = BTreeMap<u64, u64>;
+
+/// Takes true and estimated frequencies, key by key.
+///
+/// ```
+/// use ucl_lab::metrics::ErrorMeter;
+///
+/// let mut meter = ErrorMeter::default();
+/// meter.add(10, 12);
+/// meter.add(1, 1);
+/// let errors = meter.errors();
+/// assert_eq!((errors.aae, errors.are), (1.0, 0.1));
+/// assert_eq!(errors.wmrd, 1.0, "the key of 10 is missing, one of 12 is too many");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ErrorMeter {
+    keys: u64,
+    // Whole numbers: the sum does not depend on the order of the keys.
+    absolute: u128,
+    relative: f64,
+    truth: Histogram,
+    estimated: Histogram,
+}
+
+impl ErrorMeter {
+    /// Takes one distinct key of the stream. Its true frequency is at least 1.
+    pub fn add(&mut self, truth: u64, estimate: u64) {
+        debug_assert!(truth > 0, "only keys of the stream are measured");
+        let error = truth.abs_diff(estimate);
+        self.keys += 1;
+        self.absolute += u128::from(error);
+        self.relative += error as f64 / truth.max(1) as f64;
+        *self.truth.entry(truth).or_default() += 1;
+        if estimate > 0 {
+            *self.estimated.entry(estimate).or_default() += 1;
+        }
+    }
+
+    /// The errors over all keys so far; 0 before the first.
+    pub fn errors(&self) -> Errors {
+        let n = self.keys.max(1) as f64;
+        Errors {
+            aae: self.absolute as f64 / n,
+            are: self.relative / n,
+            wmrd: wmrd(&self.truth, &self.estimated),
+            entropy_error: (entropy(&self.truth) - entropy(&self.estimated)).abs(),
+        }
+    }
+}
+
+fn wmrd(truth: &Histogram, estimated: &Histogram) -> f64 {
+    let of = |histogram: &Histogram, i: &u64| histogram.get(i).copied().unwrap_or(0);
+    let common: u64 = truth.iter().map(|(i, &n)| n.abs_diff(of(estimated, i))).sum();
+    let only_estimated: u64 = estimated.iter().filter(|(i, _)| !truth.contains_key(i)).map(|(_, &n)| n).sum();
+    let keys = truth.values().sum::<u64>() + estimated.values().sum::<u64>();
+    (common + only_estimated) as f64 / (keys.max(1) as f64 / 2.0)
+}
+
+/// The paper's entropy of a distribution of frequencies.
+fn entropy(histogram: &Histogram) -> f64 {
+    let keys = histogram.values().sum::<u64>() as f64;
+    let term = |(&i, &n): (&u64, &u64)| {
+        let p = n as f64 / keys;
+        i as f64 * p * p.log2()
+    };
+    // From 0, not from the -0 of an empty sum.
+    histogram.iter().map(term).fold(0.0, |sum, term| sum - term)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn errors(pairs: &[(u64, u64)]) -> Errors {
+        let mut meter = ErrorMeter::default();
+        pairs.iter().for_each(|&(truth, estimate)| meter.add(truth, estimate));
+        meter.errors()
+    }
+
+    #[test]
+    fn nothing_measured_is_no_error() {
+        assert_eq!(ErrorMeter::default().errors(), Errors::default());
+    }
+
+    #[test]
+    fn a_huge_frequency_costs_one_entry() {
+        let got = errors(&[(u64::MAX, u64::MAX - 1), (1, 1)]);
+        assert_eq!((got.aae, got.wmrd), (0.5, 1.0));
+    }
+
+    proptest! {
+        #[test]
+        fn exact_answers_have_no_error(truth in prop::collection::vec(1u64..1000, 1..50)) {
+            let pairs: Vec<_> = truth.iter().map(|&f| (f, f)).collect();
+            prop_assert_eq!(errors(&pairs), Errors::default());
+        }
+
+        #[test]
+        fn wmrd_is_at_most_two(pairs in prop::collection::vec((1u64..30, 0u64..30), 1..50)) {
+            let wmrd = errors(&pairs).wmrd;
+            prop_assert!((0.0..=2.0).contains(&wmrd), "{}", wmrd);
+        }
+    }
+}

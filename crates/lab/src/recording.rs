@@ -1,0 +1,108 @@
+//! A stream held in memory, with its exact counts: read once, measured many times.
+
+use std::ops::ControlFlow;
+
+use ucl_sketch::KeyFormat;
+use ucl_streams::{Batch, BatchBuf, ExactCounts, ReadError, ReadErrorKind, ReadOptions, ReadSummary, Source, read};
+
+/// A stream in memory, and the truth about it.
+///
+/// ```
+/// use ucl_lab::Recording;
+/// use ucl_sketch::KeyFormat;
+/// use ucl_streams::ReadOptions;
+///
+/// let zipf = Recording::read(&["zipf:1.2:5000:1000".parse()?], &ReadOptions::default())?;
+/// assert_eq!(zipf.items(), 5000);
+/// assert_eq!(zipf.keys(), KeyFormat::Fixed(4));
+/// assert_eq!(zipf.truth().total(), 5000);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Recording {
+    name: String,
+    stream: BatchBuf,
+    truth: ExactCounts,
+    summary: ReadSummary,
+    cut_off: Option<String>,
+}
+
+impl Recording {
+    /// Reads all sources, in order, as one stream. An input that is cut off counts as far as it goes, and
+    /// [`Recording::cut_off`] says so.
+    pub fn read(sources: &[Source], options: &ReadOptions) -> Result<Self, ReadError> {
+        let name = sources.iter().map(ToString::to_string).collect::<Vec<_>>().join(" + ");
+        let mut recording = Self::new(name);
+        let result = read(sources, options, &mut |batch| {
+            recording.extend(batch);
+            ControlFlow::Continue(())
+        });
+        match result {
+            Ok(summary) => {
+                recording.cut_off.clone_from(&summary.truncated);
+                recording.summary = summary;
+            }
+            Err(ReadError { kind: ReadErrorKind::Truncated(message), summary }) if !recording.stream.is_empty() => {
+                recording.cut_off = Some(message);
+                recording.summary = *summary;
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(recording)
+    }
+
+    /// An empty recording of this name, to be filled by [`Recording::extend`].
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            stream: BatchBuf::new(),
+            truth: ExactCounts::new(),
+            summary: ReadSummary::default(),
+            cut_off: None,
+        }
+    }
+
+    /// Adds items at the end.
+    pub fn extend(&mut self, batch: Batch<'_>) {
+        self.truth.insert_batch(batch);
+        batch.items().for_each(|(key, weight)| self.stream.push(key, weight));
+    }
+
+    /// The name in results: that of the input.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The whole stream as one batch.
+    pub fn batch(&self) -> Batch<'_> {
+        self.stream.as_batch()
+    }
+
+    /// How many items there are.
+    pub fn items(&self) -> u64 {
+        self.stream.len() as u64
+    }
+
+    /// Exact counts of all keys.
+    pub fn truth(&self) -> &ExactCounts {
+        &self.truth
+    }
+
+    /// What reading reported: skipped records and the like.
+    pub fn summary(&self) -> &ReadSummary {
+        &self.summary
+    }
+
+    /// Why the stream is shorter than its input, if it is.
+    pub fn cut_off(&self) -> Option<&str> {
+        self.cut_off.as_deref()
+    }
+
+    /// What the keys look like: of one size that fits a slot, or of any length.
+    pub fn keys(&self) -> KeyFormat {
+        match self.batch().fixed() {
+            Some((bytes, _)) if KeyFormat::FIXED_SIZES.contains(&bytes) => KeyFormat::Fixed(bytes as u8),
+            _ => KeyFormat::Digest,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The methods by name.
+//!
+//! A crate with more systems offers its own list of [`Method`]s and [`Registry::extend`]s the standard one:
+//!
+//! ```
+//! use ucl_lab::{Method, Registry, systems};
+//!
+//! let mut registry = Registry::standard();
+//! registry.extend([Method {
+//!     name: "cm-again",
+//!     about: "Count-Min under another name",
+//!     reference: "Cormode and Muthukrishnan, 2005",
+//!     baseline: true,
+//!     build: |request| Ok(Box::new(systems::RowSketch::new(request, false)?)),
+//! }]);
+//! assert!(registry.find("cm-again").is_ok());
+//! let error = registry.find("mc").unwrap_err().to_string();
+//! assert!(error.starts_with("there is no method 'mc'; there are ucl-learned, "));
+//! ```
+
+use crate::system::{Request, System, SystemError};
+use crate::systems;
+
+/// Builds a system for a budget.
+pub type Build = fn(&Request<'_>) -> Result<Box<dyn System>, SystemError>;
+
+/// A measurable method.
+#[derive(Clone, Copy, Debug)]
+pub struct Method {
+    /// The name on the command line and in results.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub about: &'static str,
+    /// Where it comes from.
+    pub reference: &'static str,
+    /// A yardstick rather than a competitor: not part of `all`.
+    pub baseline: bool,
+    /// Builds it.
+    pub build: Build,
+}
+
+/// All methods, in the order in which they are listed.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    methods: Vec<Method>,
+}
+
+impl Registry {
+    /// The methods of this crate.
+    pub fn standard() -> Self {
+        Self { methods: systems::methods() }
+    }
+
+    /// Adds methods of another crate. One of a name that is already there replaces it.
+    pub fn extend(&mut self, methods: impl IntoIterator<Item = Method>) {
+        for method in methods {
+            match self.methods.iter_mut().find(|known| known.name == method.name) {
+                Some(known) => *known = method,
+                None => self.methods.push(method),
+            }
+        }
+    }
+
+    /// All methods.
+    pub fn methods(&self) -> &[Method] {
+        &self.methods
+    }
+
+    /// The method of this name.
+    pub fn find(&self, name: &str) -> Result<&Method, UnknownMethod> {
+        self.methods.iter().find(|method| method.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.methods.iter().map(|method| method.name).collect();
+            UnknownMethod { given: name.to_owned(), known: names.join(", ") }
+        })
+    }
+
+    /// The methods of these names, in this order, each once; `all` stands for all but the yardsticks.
+    pub fn select<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Vec<&Method>, UnknownMethod> {
+        let mut selected: Vec<&Method> = Vec::new();
+        for name in names {
+            let found: Vec<&Method> = match name {
+                "all" => self.methods.iter().filter(|method| !method.baseline).collect(),
+                name => vec![self.find(name)?],
+            };
+            for method in found {
+                if selected.iter().all(|known| known.name != method.name) {
+                    selected.push(method);
+                }
+            }
+        }
+        Ok(selected)
+    }
+}
+
+/// No method has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no method '{given}'; there are {known}, and 'all'")]
+pub struct UnknownMethod {
+    given: String,
+    known: String,
+}

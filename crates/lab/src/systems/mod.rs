@@ -1,0 +1,93 @@
+//! The systems that the lab can measure by itself: UCL-sketch with each of its decoders, the two plain sketches, and two
+//! yardsticks that make no errors.
+
+mod exact;
+mod rows;
+mod ucl;
+
+pub use exact::{ExactMap, SendKeys};
+pub use rows::RowSketch;
+pub use ucl::Ucl;
+
+use ucl_sketch::DecoderKind;
+
+use crate::registry::Method;
+
+/// All of them, in the order in which they are listed.
+pub fn methods() -> Vec<Method> {
+    macro_rules! ucl {
+        ($name:literal, $kind:ident, $about:literal, $reference:literal) => {
+            Method {
+                name: $name,
+                about: $about,
+                reference: $reference,
+                baseline: false,
+                build: |request| Ok(Box::new(Ucl::new(request, DecoderKind::$kind)?)),
+            }
+        };
+    }
+    vec![
+        ucl!(
+            "ucl-learned",
+            Learned,
+            "UCL-sketch with the self-trained network, trained once at the end on the last window",
+            "UCL-sketch, section \"Training Strategy\""
+        ),
+        ucl!("ucl-refined", Refined, "UCL-sketch decoded by EM that starts from the network's output", "this project"),
+        ucl!("ucl-lsqr", Lsqr, "UCL-sketch decoded by least squares (LSQR)", "Paige and Saunders, ACM TOMS 1982"),
+        ucl!(
+            "ucl-lsmr",
+            Lsmr,
+            "UCL-sketch decoded by least squares (LSMR), as PR-sketch does",
+            "Fong and Saunders, SIAM J. Sci. Comput. 2011; Sheng et al., PR-Sketch, VLDB 2021"
+        ),
+        ucl!(
+            "ucl-omp",
+            Omp,
+            "UCL-sketch decoded by orthogonal matching pursuit, as SeqSketch does",
+            "Pati et al., Asilomar 1993; Huang et al., SeqSketch, 2021"
+        ),
+        ucl!("ucl-map", Map, "UCL-sketch decoded by the closed form under a Gaussian prior", "UCL-sketch, Theorem 4"),
+        ucl!(
+            "ucl-em",
+            Em,
+            "UCL-sketch decoded by expectation maximisation, from one snapshot",
+            "Shepp and Vardi, IEEE TMI 1982; Kumar et al., SIGMETRICS 2004"
+        ),
+        ucl!("ucl-delta", Delta, "UCL-sketch with every epoch decoded on its own by EM, and added up", "this project"),
+        ucl!(
+            "ucl-cm",
+            Cm,
+            "UCL-sketch answered by the smallest counter: no equations solved",
+            "Cormode and Muthukrishnan, J. Algorithms 2005"
+        ),
+        Method {
+            name: "cm",
+            about: "Count-Min: 4 rows of 32-bit counters, the smallest one answers",
+            reference: "Cormode and Muthukrishnan, J. Algorithms 2005",
+            baseline: false,
+            build: |request| Ok(Box::new(RowSketch::new(request, false)?)),
+        },
+        Method {
+            name: "cs",
+            about: "Count Sketch: 4 rows of signed 32-bit counters, the median answers",
+            reference: "Charikar, Chen and Farach-Colton, ICALP 2002",
+            baseline: false,
+            build: |request| Ok(Box::new(RowSketch::new(request, true)?)),
+        },
+        Method {
+            name: "exact-map",
+            about: "an exact hash map where the stream is seen, whatever it takes: the right tool where it fits",
+            reference: "a yardstick",
+            baseline: true,
+            build: |_| Ok(Box::new(ExactMap::default())),
+        },
+        Method {
+            name: "send-keys",
+            about: "every key sent as it is, and counted elsewhere: no memory here, all of it uplink",
+            reference: "a yardstick",
+            baseline: true,
+            build: |_| Ok(Box::new(SendKeys::default())),
+        },
+    ]
+}

@@ -1,0 +1,167 @@
+//! UCL-sketch with any of its decoders, as a measured system.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use ucl_sketch::{DecoderKind, Fallback, KeyFormat, Memory, QueryView, ReportRule, Settings, Shape, UclSketch};
+use ucl_streams::Batch;
+
+use crate::system::{Answer, Extras, Pass, Request, System, SystemError};
+
+/// A [`UclSketch`] and, once the stream has ended, its answers.
+///
+/// The learned decoder trains once, at the end, on the last window, as the paper's measurements do.
+pub struct Ucl {
+    sketch: UclSketch,
+    decoder: DecoderKind,
+    view: Option<QueryView>,
+    extras: Extras,
+}
+
+impl Ucl {
+    /// A sketch of the requested shape, or else of the shape that the planner finds for the budget.
+    pub fn new(request: &Request<'_>, decoder: DecoderKind) -> Result<Self, SystemError> {
+        let options = request.options;
+        let fallback = Fallback::WhenUntrained; // what is measured is the network itself
+        let mut settings = Settings { decoder, train_every: None, fallback, ..Settings::default() };
+        settings.window = options.window.unwrap_or(settings.window);
+        settings.em.iterations = options.iterations.unwrap_or(settings.em.iterations);
+        settings.learned.epochs = options.epochs.unwrap_or(settings.learned.epochs);
+
+        let mut builder =
+            UclSketch::builder().memory_bytes(request.budget).settings(settings.clone()).seed(request.seed);
+        if let KeyFormat::Fixed(bytes) = request.keys {
+            builder = builder.key_bytes(bytes.into());
+        }
+        if let Some(shape) = options.shape {
+            builder = builder.shape(shape);
+        }
+        if let Some(interval) = options.interval {
+            builder = builder.interval(interval);
+        }
+        if let Some(bits) = options.counter_bits {
+            builder = builder.counter_bits(bits);
+        }
+        if let Some(rule) = options.rule {
+            builder = builder.report_rule(rule);
+        }
+        if let Some(keys) = options.expected_keys {
+            builder = builder.expected_keys(keys);
+        }
+        let sketch = match request.pass {
+            Pass::Accuracy => builder.measure_uplink(true).build()?,
+            Pass::Speed => {
+                // The same data plane and the same cuts, but behind them the decoder that does nothing until it is asked.
+                let (config, interval) = builder.plan()?;
+                let idle = Settings { decoder: DecoderKind::Cm, ..settings };
+                builder.shape(config.shape).report_rule(config.rule).interval(interval).settings(idle).build()?
+            }
+        };
+        let (config, interval) = (sketch.config(), sketch.interval());
+        let extras = Extras {
+            interval,
+            rule: Some(rule_name(config.rule)),
+            shape: shape_by_name(&config.shape),
+            ..Extras::default()
+        };
+        Ok(Self { sketch, decoder, view: None, extras })
+    }
+
+    /// The answers, once the stream has ended.
+    pub fn view(&self) -> Option<&QueryView> {
+        self.view.as_ref()
+    }
+
+    fn train(&mut self) -> Result<(), SystemError> {
+        let start = Instant::now();
+        self.sketch.train()?;
+        let seconds = start.elapsed().as_secs_f64();
+        let losses: Option<Vec<f64>> = self.sketch.with_control(|control| {
+            let report = control.network()?.history().last()?;
+            Some(report.epochs.iter().map(|epoch| epoch.total).collect())
+        });
+        // Without a single snapshot nothing was trained.
+        if let Some(losses) = losses {
+            self.extras.train_seconds = Some(seconds);
+            self.extras.train_epochs = Some(losses.len());
+            self.extras.losses = losses;
+        }
+        Ok(())
+    }
+}
+
+impl System for Ucl {
+    fn insert(&mut self, batch: Batch<'_>) -> Result<(), SystemError> {
+        match batch.fixed() {
+            Some((bytes, keys)) => self.sketch.insert_flat(bytes, keys, batch.weights())?,
+            None => batch.items().try_for_each(|(key, weight)| self.sketch.insert_weighted(key, weight))?,
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SystemError> {
+        if self.decoder.is_trained() {
+            self.train()?;
+        }
+        // Delta has decoded most epochs already, as they closed.
+        let decoded_before = self.sketch.with_control(|control| control.decoding());
+        let start = Instant::now();
+        let view = self.sketch.view()?;
+        self.extras.decode_ms = Some((decoded_before + start.elapsed()).as_secs_f64() * 1e3);
+        if view.answered_by() != self.decoder {
+            self.extras.answered_by = Some(view.answered_by().name().to_owned());
+        }
+        self.view = Some(view);
+
+        // Asking was free. Now the open epoch is closed, for what it takes on the wire to be counted.
+        let items = self.sketch.items();
+        if self.sketch.interval().is_none_or(|interval| !items.is_multiple_of(interval)) {
+            self.sketch.cut();
+        }
+        self.extras.uplink_bytes = self.sketch.uplink().map(|uplink| uplink.total());
+        self.extras.control_bytes = Some(self.sketch.control_memory().total());
+        self.extras.snapshots = Some(self.sketch.with_control(|control| control.cuts()));
+        Ok(())
+    }
+
+    fn estimate(&self, key: &[u8]) -> Answer {
+        let Some(view) = &self.view else { return Answer { estimate: 0, bounds: None } };
+        let answer = view.estimate(key);
+        Answer { estimate: answer.estimate, bounds: Some((answer.lower, answer.upper)) }
+    }
+
+    fn knows(&self, key: &[u8]) -> Option<bool> {
+        let registry = self.view.as_ref()?.registry();
+        let mut room = [0; 16];
+        Some(registry.identity(key, &mut room).is_some_and(|identity| registry.find(identity).is_some()))
+    }
+
+    fn memory(&self) -> Memory {
+        self.sketch.memory()
+    }
+
+    fn extras(&self) -> Extras {
+        self.extras.clone()
+    }
+}
+
+fn rule_name(rule: ReportRule) -> &'static str {
+    match rule {
+        ReportRule::Paper => "paper",
+        ReportRule::New => "new",
+        ReportRule::Refresh => "refresh",
+    }
+}
+
+fn shape_by_name(shape: &Shape) -> BTreeMap<&'static str, u64> {
+    BTreeMap::from([
+        ("slots", shape.slots.into()),
+        ("vote_ratio", shape.vote_ratio.into()),
+        ("rows", shape.rows.into()),
+        ("width", shape.width.into()),
+        ("counter_bits", shape.counter_bits.bits().into()),
+        ("signed", shape.signed.into()),
+        ("bloom_bits", shape.bloom_bits.into()),
+        ("bloom_hashes", shape.bloom_hashes.into()),
+    ])
+}

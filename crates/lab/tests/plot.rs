@@ -1,0 +1,71 @@
+//! Pictures of rows: what is in them, and what cannot be drawn.
+
+use std::path::Path;
+
+use ucl_lab::plot::{plot, svg};
+use ucl_lab::{Experiment, Options, Recording, Registry, Row};
+use ucl_streams::ReadOptions;
+
+fn rows(budgets: &[usize]) -> Vec<Row> {
+    let registry = Registry::standard();
+    let stream = Recording::read(&["zipf:1.1:4000:1000".parse().unwrap()], &ReadOptions::default()).unwrap();
+    let experiment = Experiment {
+        methods: registry.select(["ucl-em", "cm", "exact-map"]).unwrap(),
+        budgets: budgets.to_vec(),
+        seeds: vec![1, 2],
+        options: Options::default(),
+    };
+    experiment.run(&stream, |_| ())
+}
+
+/// Text elements of an SVG picture, one a line in the source.
+fn texts(picture: &str) -> Vec<&str> {
+    let lines = picture.lines().map(str::trim);
+    lines.filter(|line| !line.is_empty() && !line.starts_with('<')).collect()
+}
+
+#[test]
+fn bars_carry_names_and_figures() {
+    let picture = svg(&rows(&[4096])).unwrap();
+    let texts = texts(&picture);
+    assert!(texts[0].ends_with("4,000 items, 613 keys, 4KB"), "{texts:?}");
+    for method in ["ucl-em", "cm", "exact-map"] {
+        assert_eq!(texts.iter().filter(|text| **text == method).count(), 4, "one bar a panel: {texts:?}");
+    }
+    let note = texts.last().unwrap();
+    assert!(note.contains("0 is drawn at the lower edge") && note.contains("mean of 2 seeds"), "{note}");
+}
+
+#[test]
+fn lines_have_one_legend_and_the_budgets_as_ticks() {
+    let picture = svg(&rows(&[8192, 2048, 4096])).unwrap();
+    let texts = texts(&picture);
+    for method in ["ucl-em", "cm", "exact-map"] {
+        assert_eq!(texts.iter().filter(|text| **text == method).count(), 1, "{texts:?}");
+    }
+    for budget in ["2KB", "4KB", "8KB"] {
+        assert_eq!(texts.iter().filter(|text| **text == budget).count(), 4, "{texts:?}");
+    }
+}
+
+#[test]
+fn failed_methods_are_left_out() {
+    let rows = rows(&[4096, 64]);
+    assert!(rows.iter().any(|row| row.error.is_some()));
+    assert!(svg(&rows).is_ok());
+    let failed: Vec<Row> = rows.into_iter().filter(|row| row.error.is_some()).collect();
+    assert_eq!(svg(&failed).unwrap_err().to_string(), "there is no figure to plot: every method failed");
+}
+
+#[test]
+fn files_by_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = rows(&[4096]);
+    let (png, vectors) = (folder.path().join("errors.PNG"), folder.path().join("errors.svg"));
+    plot(&rows, &png).unwrap();
+    plot(&rows, &vectors).unwrap();
+    assert!(std::fs::read(png).unwrap().starts_with(b"\x89PNG"));
+    assert!(std::fs::read_to_string(vectors).unwrap().starts_with("<svg"));
+    let nowhere = plot(&rows, Path::new("no/such/folder/errors.svg")).unwrap_err().to_string();
+    assert!(nowhere.starts_with("cannot write no/such/folder/errors.svg: "), "{nowhere}");
+}
