@@ -1,5 +1,6 @@
 //! The control plane: takes reports, closes epochs, decodes, answers.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -119,6 +120,8 @@ pub struct ControlPlane {
     evicted: Vec<(ColumnId, u64)>,
     /// New columns of the open epoch whose keys may have been in the sketch before: the Bloom filter had lost them.
     pub(crate) late: Vec<ColumnId>,
+    /// All keys that the Bloom filter had lost and that became known all the same.
+    pub(crate) found_again: Arc<HashSet<KeyId>>,
     /// What changed in the heavy part since the last cut, by key.
     heavy_changes: Vec<(KeyId, i64)>,
     pub(crate) smallest_weight: u64,
@@ -176,6 +179,7 @@ impl ControlPlane {
             columns_at_cut: 0,
             evicted: Vec::new(),
             late: Vec::new(),
+            found_again: Arc::default(),
             heavy_changes: Vec::new(),
             smallest_weight: 0,
             cuts: 0,
@@ -281,6 +285,7 @@ impl ControlPlane {
         let column = self.segment.ensure_column(key, self.registry.identity_of(key));
         if !fresh && column.0 as usize == before {
             self.late.push(column);
+            Arc::make_mut(&mut self.found_again).insert(key);
         }
         column
     }
@@ -374,6 +379,7 @@ impl ControlPlane {
         memory.add("keys", self.registry.key_bytes());
         memory.add("key index", self.registry.index_bytes());
         memory.add("key states", self.keys.capacity() * size_of::<KeyState>());
+        memory.add("keys found again", self.found_again.capacity() * (size_of::<KeyId>() + 1));
         memory.add("columns", self.segment.column_bytes());
         memory.add("counters", self.segment.counter_bytes());
         self.heavy.add_memory(&mut memory);

@@ -1,9 +1,10 @@
 //! Answers at one consistent moment.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use ucl_data_plane::bloom::false_positive_rate;
+use ucl_data_plane::bloom::offered_keys;
 use ucl_data_plane::{Config, KeyFormat, Report, ReportSink};
 use ucl_equations::ColumnId;
 
@@ -84,6 +85,8 @@ pub struct QueryView {
     answered_by: DecoderKind,
     unexplained: u64,
     series: Series,
+    /// Keys that the filter had lost and that became known all the same.
+    found_again: Arc<HashSet<KeyId>>,
 }
 
 #[derive(Clone, Debug)]
@@ -230,6 +233,7 @@ impl ControlPlane {
             answered_by,
             unexplained,
             series: over_time,
+            found_again: Arc::clone(&self.found_again),
         })
     }
 }
@@ -355,23 +359,18 @@ impl QueryView {
         self.registry.len()
     }
 
-    /// How many keys the Bloom filter is expected to have kept from us, by its size and the keys that came through:
-    /// with `K` held, the next new key is lost with probability `p(K)`, so `∫ p / (1 - p) dK` were.
+    /// How many keys the Bloom filter is expected to have kept from us for good, by its size and the keys that came
+    /// through; infinite where it is so full that hardly any key gets through.
     pub fn estimated_lost_keys(&self) -> f64 {
         let Config { keys, shape, .. } = *self.segment.mapping.config();
-        // Keys known from the heavy part alone never went through the filter.
-        let through = |(_, source): &(usize, &Source)| keys == KeyFormat::Digest || **source != Source::Heavy;
-        let held = self.sources.iter().enumerate().filter(through).count() as f64;
-        let steps = 512;
-        let lost = |step: u32| {
-            let p = false_positive_rate(
-                shape.bloom_bits,
-                shape.bloom_hashes,
-                held * (f64::from(step) + 0.5) / f64::from(steps),
-            );
-            p / (1.0 - p).max(1e-9)
+        // Keys known from the heavy part alone never went through the filter, and those sent again did not either.
+        let through = |key: &KeyId| {
+            let passed = keys == KeyFormat::Digest || self.sources[key.0 as usize] != Source::Heavy;
+            passed && !self.found_again.contains(key)
         };
-        (0..steps).map(lost).sum::<f64>() * held / f64::from(steps)
+        let held = self.registry.ids().filter(through).count() as f64;
+        let offered = offered_keys(shape.bloom_bits, shape.bloom_hashes, held);
+        (offered - held - self.found_again.len() as f64).max(0.0)
     }
 
     /// The mean of `upper - lower` over the known keys.

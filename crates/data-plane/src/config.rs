@@ -206,6 +206,14 @@ pub enum ConfigError {
         /// Given.
         weight: u64,
     },
+    /// Start a new sketch: the weight of a stream stays below 2^63, as the control plane's counters do.
+    #[error("the weight of the stream would pass 2^63: {total} so far, and {weight} more")]
+    TotalWeight {
+        /// So far.
+        total: u64,
+        /// Given.
+        weight: u64,
+    },
     /// Two sketches that are to be merged must agree in everything.
     #[error("sketches differ in {what}: {left} and {right}")]
     Mismatch {

@@ -44,6 +44,20 @@ struct Totals {
 }
 
 impl Totals {
+    /// Adds, unless the weight is not allowed.
+    #[inline(always)]
+    fn take(&mut self, items: u64, weight: u64, smallest: u64) -> Result<(), ConfigError> {
+        const MOST: u64 = i64::MAX as u64;
+        if weight == 0 || weight > MOST {
+            return Err(ConfigError::Weight { weight });
+        }
+        if self.weight > MOST - weight {
+            return Err(ConfigError::TotalWeight { total: self.weight, weight });
+        }
+        self.add(items, weight, smallest);
+        Ok(())
+    }
+
     #[inline(always)]
     fn add(&mut self, items: u64, weight: u64, smallest: u64) {
         self.items += items;
@@ -140,8 +154,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
     #[inline]
     pub fn insert(&mut self, key: &[u8; N], weight: u64, sink: &mut impl ReportSink) -> Result<(), ConfigError> {
         debug_assert!(self.light.config.keys != KeyFormat::Digest, "long keys go through insert_bytes");
-        check_weight(weight)?;
-        self.totals.add(1, weight, weight);
+        self.totals.take(1, weight, weight)?;
         if weight >= u64::from(self.heavy.weight_limit()) {
             self.light.record(key, weight, Reason::Passed, sink);
             return Ok(());
@@ -157,7 +170,9 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
     /// in less time. Voting is never deferred; counters and Bloom filter are, by up to 64 items, never past the return.
     #[inline]
     pub fn insert_batch(&mut self, keys: &[[u8; N]], sink: &mut impl ReportSink) {
-        self.totals.add(keys.len() as u64, keys.len() as u64, if keys.is_empty() { u64::MAX } else { 1 });
+        if !keys.is_empty() {
+            self.totals.add(keys.len() as u64, keys.len() as u64, 1);
+        }
         self.deferred(keys, |_| 1, sink);
     }
 
@@ -169,7 +184,9 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         sink: &mut impl ReportSink,
     ) -> Result<(), ConfigError> {
         assert_eq!(keys.len(), weights.len(), "one weight a key");
-        weights.iter().try_for_each(|&weight| check_weight(weight))?;
+        // All or nothing: the whole batch is checked before any of it counts.
+        let mut totals = self.totals;
+        weights.iter().try_for_each(|&weight| totals.take(1, weight, weight))?;
         let limit = u64::from(self.heavy.weight_limit());
         let mut rest = (keys, weights);
         // Weights too large for a slot are rare; they go one by one between the deferred runs.
@@ -177,7 +194,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
             let run = rest.1.iter().position(|&w| w >= limit).unwrap_or(rest.0.len());
             let (keys, weights) = (&rest.0[..run], &rest.1[..run]);
             for &weight in weights {
-                self.totals.add(1, weight, weight);
+                self.totals.take(1, weight, weight)?;
             }
             self.deferred(keys, |i| weights[i] as u32, sink);
             if run < rest.0.len() {
@@ -240,8 +257,7 @@ impl<H: HeavyPart<16>> DataPlane<16, H> {
         if key.len() > MAX_KEY_BYTES {
             return Err(ConfigError::KeyTooLong { bytes: key.len() });
         }
-        check_weight(weight)?;
-        self.totals.add(1, weight, weight);
+        self.totals.take(1, weight, weight)?;
         let digest = digest(key, self.light.seed.digest_seed());
         let hash = self.light.seed.hash(&digest);
         let mut out = HandedOn { key: digest, weight: 0, reason: Reason::Passed };
@@ -266,10 +282,6 @@ impl<H: HeavyPart<16>> DataPlane<16, H> {
         }
         Ok(())
     }
-}
-
-fn check_weight(weight: u64) -> Result<(), ConfigError> {
-    if weight == 0 || weight > i64::MAX as u64 { Err(ConfigError::Weight { weight }) } else { Ok(()) }
 }
 
 impl Light {

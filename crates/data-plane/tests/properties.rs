@@ -267,4 +267,11 @@ fn bad_requests_are_named() {
     assert_eq!(error.to_string(), "an item's weight is from 1 to 2^63 - 1, not 0");
     assert!(plane.insert_weighted_batch(&[[0; 4]; 2], &[1, u64::MAX], &mut |_: Report<'_>| ()).is_err());
     assert_eq!(plane, before, "a refused insert leaves no trace");
+    let most = i64::MAX as u64;
+    plane.insert(&[0; 4], most - 5, &mut |_: Report<'_>| ()).unwrap();
+    let error = plane.insert(&[0; 4], 6, &mut |_: Report<'_>| ()).unwrap_err();
+    assert!(error.to_string().starts_with("the weight of the stream would pass 2^63"), "{error}");
+    assert!(plane.insert_weighted_batch(&[[0; 4]; 2], &[3, 3], &mut |_: Report<'_>| ()).is_err());
+    assert_eq!(plane.items(), 1);
+    plane.insert(&[0; 4], 5, &mut |_: Report<'_>| ()).unwrap();
 }

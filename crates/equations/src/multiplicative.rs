@@ -359,11 +359,7 @@ impl System<'_> {
         }
     }
 
-    fn pass_in_chunks<F: Real>(
-        &self,
-        buffers: &mut Buffers<F>,
-        pass: &Pass<'_, F>,
-    ) -> (f64, f64) {
+    fn pass_in_chunks<F: Real>(&self, buffers: &mut Buffers<F>, pass: &Pass<'_, F>) -> (f64, f64) {
         let Buffers { ratios, sums, x, .. } = buffers;
         if self.chunks == 1 {
             return pass(self.indices, x, ratios, sums);
