@@ -98,9 +98,9 @@ impl Shape {
 
 /// An entry of the deferred buffer: key, weight and reason.
 const fn deferred_entry_bytes(key_bytes: usize) -> usize {
-    // Four bytes of weight and one of reason, padded to the weight's alignment; and four for the slot's number. A test
-    // holds this to the real size.
-    (key_bytes + 5).div_ceil(4) * 4 + 4
+    // Four bytes of weight and reason, padded to their alignment; and four for the slot's number. A test holds this to
+    // the real size.
+    (key_bytes + 4).div_ceil(4) * 4 + 4
 }
 
 /// Everything that fixes how a data plane behaves.

@@ -66,10 +66,8 @@ pub(crate) fn words<const N: usize>(key: &[u8; N]) -> (u64, u64) {
     match N {
         4 => (u32::from_le_bytes(part(key, 0)).into(), 0),
         8 => (u64::from_le_bytes(part(key, 0)), 0),
-        13 => {
-            let tail = u64::from(u32::from_le_bytes(part(key, 8))) | u64::from(key[12]) << 32;
-            (u64::from_le_bytes(part(key, 0)), tail)
-        }
+        // The tail is the last eight bytes, less those that the head has: no byte loop.
+        13 => (u64::from_le_bytes(part(key, 0)), u64::from_le_bytes(part(key, 5)) >> 24),
         16 => (u64::from_le_bytes(part(key, 0)), u64::from_le_bytes(part(key, 8))),
         _ => unreachable!("slot keys have 4, 8, 13 or 16 bytes"),
     }

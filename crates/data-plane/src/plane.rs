@@ -161,7 +161,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         }
         let mut out = HandedOn::NOTHING;
         if self.heavy.offer(self.light.seed.hash(key), key, weight as u32, &mut out) == Offer::HandedOn {
-            self.light.record(&out.key, out.weight.into(), out.reason, sink);
+            self.light.record(&out.key, out.weight().into(), out.reason(), sink);
         }
         Ok(())
     }
@@ -260,7 +260,7 @@ impl<H: HeavyPart<16>> DataPlane<16, H> {
         self.totals.take(1, weight, weight)?;
         let digest = digest(key, self.light.seed.digest_seed());
         let hash = self.light.seed.hash(&digest);
-        let mut out = HandedOn { key: digest, weight: 0, reason: Reason::Passed };
+        let mut out = HandedOn::new(digest, 0, Reason::Passed);
         let too_heavy = weight >= u64::from(self.heavy.weight_limit());
         let offer = if too_heavy { Offer::HandedOn } else { self.heavy.offer(hash, &digest, weight as u32, &mut out) };
         if offer != Offer::Absorbed {
@@ -272,10 +272,10 @@ impl<H: HeavyPart<16>> DataPlane<16, H> {
             }
         }
         if offer == Offer::HandedOn {
-            let weight = if too_heavy { weight } else { out.weight.into() };
+            let weight = if too_heavy { weight } else { out.weight().into() };
             self.light.count(self.light.seed.hash(&out.key), weight, sink);
             // The key was sent when it was first seen: only its heat may be news.
-            if out.reason == Reason::EvictedHot && self.light.config.rule == ReportRule::Paper {
+            if out.reason() == Reason::EvictedHot && self.light.config.rule == ReportRule::Paper {
                 let flags = KeyFlags { hot: true, fresh: false };
                 sink.report(Report::Key { key: KeyRef::Digest(out.key), flags });
             }
@@ -308,7 +308,7 @@ impl Light {
             };
         }
         for entry in entries {
-            self.record(&entry.key, entry.weight.into(), entry.reason, sink);
+            self.record(&entry.key, entry.weight().into(), entry.reason(), sink);
         }
     }
 
@@ -360,7 +360,7 @@ impl Run<'_> {
     fn record<W: Word, const N: usize>(self, words: &mut [W], entries: &[HandedOn<N>], sink: &mut impl ReportSink) {
         for entry in entries {
             let hash = self.seed.hash(&entry.key);
-            let weight = u64::from(entry.weight);
+            let weight = u64::from(entry.weight());
             *self.sketch_weight += weight;
             let at = [0, 1, 2, 3].map(|row| self.map.entry(hash, row).0);
             let refresh =
@@ -372,7 +372,7 @@ impl Run<'_> {
                     sink.report(Report::Carry { at: CounterIndex(at as u32), times: times as i64 });
                 }
             }
-            let hot = entry.reason == Reason::EvictedHot;
+            let hot = entry.reason() == Reason::EvictedHot;
             let fresh = self.bloom.insert(hash);
             if fresh | refresh | (hot & (self.rule == ReportRule::Paper)) {
                 sink.report(Report::Key { key: KeyRef::Whole(&entry.key), flags: KeyFlags { hot, fresh } });

@@ -13,11 +13,11 @@ pub const CHUNK: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The item found its slot held by another key that has more votes.
-    Passed,
+    Passed = 0,
     /// The holder lost its slot without having been hit again since it took it.
-    EvictedCold,
+    EvictedCold = 1,
     /// The holder lost its slot after having been hit again: a hot key in the paper's sense.
-    EvictedHot,
+    EvictedHot = 2,
 }
 
 /// What the heavy part hands on: a key with the weight that now belongs to the linear sketch.
@@ -25,26 +25,57 @@ pub enum Reason {
 pub struct HandedOn<const N: usize> {
     /// The key: the item's own (passed) or the former holder's (evicted).
     pub key: [u8; N],
-    /// Its weight.
-    pub weight: u32,
-    /// Why it is handed on.
-    pub reason: Reason,
+    /// Weight and, in the top two bits, reason: one word, for it is written for every item.
+    tagged: u32,
 }
 
 impl<const N: usize> HandedOn<N> {
     /// A place for the heavy part to write to.
-    pub const NOTHING: Self = Self { key: [0; N], weight: 0, reason: Reason::Passed };
+    pub const NOTHING: Self = Self { key: [0; N], tagged: 0 };
+
+    /// A key with its weight, below 2^30.
+    #[inline(always)]
+    pub fn new(key: [u8; N], weight: u32, reason: Reason) -> Self {
+        debug_assert!(weight < 1 << 30);
+        Self { key, tagged: weight | (reason as u32) << 30 }
+    }
+
+    /// Its weight.
+    #[inline(always)]
+    pub fn weight(&self) -> u32 {
+        self.tagged & ((1 << 30) - 1)
+    }
+
+    /// Why it is handed on.
+    #[inline(always)]
+    pub fn reason(&self) -> Reason {
+        match self.tagged >> 30 {
+            0 => Reason::Passed,
+            1 => Reason::EvictedCold,
+            _ => Reason::EvictedHot,
+        }
+    }
 }
 
 /// What became of an offered item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Offer {
     /// It added to the slot that its key holds.
-    Absorbed,
-    /// It took an empty slot.
-    Settled,
+    Absorbed = 0,
     /// Something was handed on: the item itself, or the holder whose slot it took.
-    HandedOn,
+    HandedOn = 1,
+    /// It took an empty slot.
+    Settled = 2,
+}
+
+impl Offer {
+    /// How many entries of a buffer were filled by it: 1 if something was handed on. Arithmetic, for a loop without
+    /// branches.
+    #[inline(always)]
+    fn filled(self) -> usize {
+        usize::from(self as u8 & 1)
+    }
 }
 
 /// A slot that changed since the last cut.
@@ -77,7 +108,7 @@ pub trait HeavyPart<const N: usize> {
         for (i, key) in keys.iter().enumerate() {
             // Written always, kept only if something was handed on: no branch on a coin toss.
             let offer = self.offer(seed.hash(key), key, weight(i), &mut out[filled]);
-            filled += usize::from(offer == Offer::HandedOn);
+            filled += offer.filled();
         }
         filled
     }

@@ -72,9 +72,9 @@ impl<const N: usize> VotingFilter<N> {
     /// assert_eq!(offer(7).0, Offer::Settled);
     /// assert_eq!(offer(7).0, Offer::Absorbed);
     /// let (_, handed_on) = offer(8); // 7 has two, one vote against it: 8 passes
-    /// assert_eq!((handed_on.key, handed_on.weight), (8u32.to_le_bytes(), 1));
+    /// assert_eq!((handed_on.key, handed_on.weight()), (8u32.to_le_bytes(), 1));
     /// let (_, handed_on) = offer(9); // a second vote: 7 is evicted
-    /// assert_eq!((handed_on.key, handed_on.weight), (7u32.to_le_bytes(), 2));
+    /// assert_eq!((handed_on.key, handed_on.weight()), (7u32.to_le_bytes(), 2));
     /// ```
     pub fn new(slots: u32, vote_ratio: u32) -> Self {
         let empty = Slot { key: [0; N], counts: EMPTY.to_le_bytes() };
@@ -95,7 +95,7 @@ fn vote<const N: usize>(slot: &mut Slot<N>, rule: Rule, key: &[u8; N], weight: u
     let flags = select_unpredictable(hit, HOT | DIRTY, 0);
     let updated = counts.wrapping_add(weight_there) | flags;
     slot.counts = updated.to_le_bytes();
-    *out = HandedOn { key: *key, weight, reason: Reason::Passed };
+    *out = HandedOn::new(*key, weight, Reason::Passed);
     let count = updated & COUNT;
     // A hit cannot lose a vote that was won before it, so this needs not ask for a miss.
     if (rule.vote_ratio * count <= updated >> 32) | (count >= rule.limit) {
@@ -116,11 +116,11 @@ fn change_hands<const N: usize>(
     let count = (counts & COUNT) as u32;
     if slot.key == *key && count != 0 {
         slot.counts = (EMPTY | TAKEN | DIRTY).to_le_bytes();
-        *out = HandedOn { key: *key, weight: count + weight, reason: Reason::EvictedHot };
+        *out = HandedOn::new(*key, count + weight, Reason::EvictedHot);
         return Offer::HandedOn;
     }
     let reason = if counts & HOT != 0 { Reason::EvictedHot } else { Reason::EvictedCold };
-    *out = HandedOn { key: slot.key, weight: count, reason };
+    *out = HandedOn::new(slot.key, count, reason);
     *slot = Slot { key: *key, counts: (u64::from(weight) | TAKEN | DIRTY).to_le_bytes() };
     if count == 0 { Offer::Settled } else { Offer::HandedOn }
 }
@@ -150,7 +150,7 @@ impl<const N: usize> HeavyPart<N> for VotingFilter<N> {
         let mut filled = 0;
         for (i, (key, index)) in keys.iter().zip(indices).enumerate() {
             let offer = vote(&mut slots[index as usize], rule, key, weight(i), &mut out[filled]);
-            filled += usize::from(offer == Offer::HandedOn);
+            filled += offer.filled();
         }
         filled
     }
@@ -208,10 +208,10 @@ mod tests {
         let mut heavy = VotingFilter::<4>::new(1, 8);
         offer(&mut heavy, 1, 2);
         for _ in 0..15 {
-            assert_eq!(offer(&mut heavy, 2, 1).0.reason, Reason::Passed);
+            assert_eq!(offer(&mut heavy, 2, 1).0.reason(), Reason::Passed);
         }
         let (handed_on, _) = offer(&mut heavy, 3, 1); // the 16th vote
-        assert_eq!((handed_on.key, handed_on.weight, handed_on.reason), (1u32.to_le_bytes(), 2, Reason::EvictedCold));
+        assert_eq!((handed_on.key, handed_on.weight(), handed_on.reason()), (1u32.to_le_bytes(), 2, Reason::EvictedCold));
     }
 
     /// Key 0 is all zero bytes, as an empty slot is: it must not count as a hit there, nor be hot at once.
@@ -228,7 +228,7 @@ mod tests {
         let limit = heavy.weight_limit();
         offer(&mut heavy, 5, limit - 1);
         let (handed_on, _) = offer(&mut heavy, 5, 3);
-        assert_eq!((handed_on.weight, handed_on.reason), (limit + 2, Reason::EvictedHot));
+        assert_eq!((handed_on.weight(), handed_on.reason()), (limit + 2, Reason::EvictedHot));
         assert_eq!(heavy.entries().count(), 0);
         let mut changes = Vec::new();
         heavy.changes(|c| changes.push((c.taken, c.count)));
