@@ -65,10 +65,21 @@ impl Registry {
     /// The key's number, if it is known, by its identity.
     #[inline]
     pub fn find(&self, identity: &[u8]) -> Option<KeyId> {
-        let bytes = self.format.slot_bytes();
-        let hash = hash(&self.seed, identity);
-        let same = |&id: &u32| self.identities[id as usize * bytes..][..bytes] == *identity;
-        self.table.find(hash, same).map(|&id| KeyId(id))
+        // By size, so that keys are compared as words and not by a call.
+        match identity.len() {
+            4 => self.find_sized::<4>(identity),
+            8 => self.find_sized::<8>(identity),
+            13 => self.find_sized::<13>(identity),
+            _ => self.find_sized::<16>(identity),
+        }
+    }
+
+    #[inline]
+    fn find_sized<const N: usize>(&self, identity: &[u8]) -> Option<KeyId> {
+        let identity: &[u8; N] = identity.try_into().ok()?;
+        let (all, _) = self.identities.as_chunks::<N>();
+        let hash = self.seed.hash(identity).table();
+        self.table.find(hash, |&id| all[id as usize] == *identity).map(|&id| KeyId(id))
     }
 
     /// The number of a key, new or known; whether it is new.

@@ -211,7 +211,10 @@ mod tests {
             assert_eq!(offer(&mut heavy, 2, 1).0.reason(), Reason::Passed);
         }
         let (handed_on, _) = offer(&mut heavy, 3, 1); // the 16th vote
-        assert_eq!((handed_on.key, handed_on.weight(), handed_on.reason()), (1u32.to_le_bytes(), 2, Reason::EvictedCold));
+        assert_eq!(
+            (handed_on.key, handed_on.weight(), handed_on.reason()),
+            (1u32.to_le_bytes(), 2, Reason::EvictedCold)
+        );
     }
 
     /// Key 0 is all zero bytes, as an empty slot is: it must not count as a hit there, nor be hot at once.
