@@ -125,7 +125,7 @@ fn what_cannot_run_says_why() {
     };
     assert_eq!(
         error("ucl-em", 100, &quick()),
-        "a budget of 100 bytes is too small for 4-byte keys: at least 1248 bytes are needed"
+        "a budget of 100 bytes is too small for 4-byte keys: at least 992 bytes are needed"
     );
     assert_eq!(error("cs", 15, &quick()), "a budget of 15 bytes is too small: at least 16 are needed");
     let signed = Options { shape: Some(Shape { signed: true, ..Shape::PAPER_64KB }), ..quick() };

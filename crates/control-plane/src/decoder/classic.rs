@@ -1,6 +1,6 @@
 //! Decoders that need no training.
 
-use ucl_equations::{ColumnId, Rows, Workspace, em, lsmr, lsqr, map, omp, peeling};
+use ucl_equations::{ColumnId, Rows, Workspace, em, lsmr, lsqr, map, omp};
 
 use super::{DecodeError, Decoder, DecoderKind, System};
 
@@ -43,11 +43,12 @@ impl Decoder for Classic {
                 omp::omp(columns, y, &omp::Options::default(), &mut x)?;
             }
             DecoderKind::Em => {
-                // Where counters outnumber keys most keys peel, exactly and at once, and EM is left with little; where
-                // they do not, next to nothing peels, and this is plain EM.
-                let counters: Vec<i64> = y.iter().map(|&y| y as i64).collect();
-                let peeled = peeling::peel(columns, None, &counters)?;
-                peeled.then_em(columns, None, &self.em, &mut self.workspace, &mut x)?;
+                // Where counters outnumber keys the solution has many zeros, and EM comes near those slowly. (Peeling first is
+                // exact and at once, but not as robust: a counter that a lost key shares goes whole to a known one. Kosarak,
+                // 64KB, one snapshot: AAE 0.086 that way, 0.0015 this way.)
+                let longer = if columns.counters() > columns.len() { 4 } else { 1 };
+                let options = em::Options { iterations: self.em.iterations * longer, ..self.em };
+                em::em(columns, y, None, &options, &mut self.workspace, &mut x)?;
             }
             DecoderKind::Learned | DecoderKind::Refined | DecoderKind::Delta => unreachable!("not classic"),
         }
