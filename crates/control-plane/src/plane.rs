@@ -21,6 +21,12 @@ use crate::series::Series;
 use crate::window::Window;
 
 /// How the control plane decodes.
+///
+/// ```
+/// use ucl_control_plane::{DecoderKind, Settings};
+/// let settings = Settings { decoder: DecoderKind::Delta, retain_epochs: 100, ..Settings::default() };
+/// assert_eq!(settings.window, 128);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The decoder that answers.

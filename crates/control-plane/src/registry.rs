@@ -7,10 +7,23 @@ use hashbrown::HashTable;
 use ucl_data_plane::{HashSeed, KeyFormat, digest};
 
 /// A known key. Handed out in order of first report; never reused.
+///
+/// ```
+/// use ucl_control_plane::KeyId;
+/// assert!(KeyId(3) < KeyId(4)); // 3 became known first
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(pub u32);
 
 /// The known keys.
+///
+/// ```
+/// use ucl_control_plane::Registry;
+/// use ucl_data_plane::{HashSeed, KeyFormat};
+/// let mut registry = Registry::new(KeyFormat::Fixed(4), HashSeed::new(1));
+/// let (id, new) = registry.intern(b"key1");
+/// assert!(new && registry.find(b"key1") == Some(id) && registry.key(id) == b"key1");
+/// ```
 #[derive(Clone, Debug)]
 pub struct Registry {
     format: KeyFormat,

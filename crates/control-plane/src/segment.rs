@@ -13,6 +13,14 @@ use crate::registry::{KeyId, key_hash};
 const NONE: u32 = u32::MAX;
 
 /// One configuration of the linear sketch.
+///
+/// ```
+/// use ucl_control_plane::Segment;
+/// use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
+/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+/// let segment = Segment::new(config);
+/// assert_eq!((segment.cumulative().len(), segment.columns().len()), (4096, 0));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Segment {
     config: Config,

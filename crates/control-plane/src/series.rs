@@ -57,6 +57,23 @@ impl EpochCounts {
 }
 
 /// The last epochs, oldest first. Cloning shares the epochs.
+///
+/// ```
+/// use ucl_control_plane::{ControlPlane, DecoderKind, Settings};
+/// use ucl_data_plane::{Config, DataPlane, KeyFormat, ReportRule, Shape};
+/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+/// let settings = Settings { decoder: DecoderKind::Delta, retain_epochs: 24, ..Settings::default() };
+/// let (mut data, mut control) = (DataPlane::<4>::new(config)?, ControlPlane::new(config, settings)?);
+/// for hour in 1..=3u64 {
+///     data.insert(b"key1", 10 * hour, &mut control)?;
+///     data.cut(&mut control);
+/// }
+/// let view = control.view(|sink| data.peek(sink))?;
+/// let key = view.registry().find(b"key1").unwrap();
+/// assert_eq!(view.series().count(key, 0..=1), 30.0);
+/// assert_eq!(view.series().changes(0..1, 2..3, 1)[0].after, 30.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Series {
     epochs: VecDeque<Arc<EpochCounts>>,

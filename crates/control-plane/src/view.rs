@@ -16,6 +16,10 @@ use crate::segment::Segment;
 use crate::series::Series;
 
 /// Where an estimate comes from.
+///
+/// ```
+/// assert_eq!(ucl_control_plane::Source::Unknown.name(), "unknown");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// The heavy part holds the key, and nothing of it is known to be in the sketch.
@@ -41,6 +45,12 @@ impl Source {
 }
 
 /// What bounds promise.
+///
+/// ```
+/// use ucl_control_plane::BoundKind;
+/// let certain = |bound: BoundKind| bound == BoundKind::Guaranteed;
+/// assert!(certain(BoundKind::Guaranteed) && !certain(BoundKind::Probable(0.99)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BoundKind {
     /// The true count lies within, always.
@@ -50,6 +60,13 @@ pub enum BoundKind {
 }
 
 /// An answer: a whole number, and where the truth lies.
+///
+/// ```
+/// use ucl_control_plane::{BoundKind, Estimate, Source};
+/// let answer = Estimate { estimate: 7, lower: 5, upper: 9, bound: BoundKind::Guaranteed, source: Source::Decoded };
+/// println!("{} (from {} to {}), {}", answer.estimate, answer.lower, answer.upper, answer.source.name());
+/// assert!((answer.lower..=answer.upper).contains(&answer.estimate));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The best guess.
@@ -72,6 +89,23 @@ struct Record {
 }
 
 /// One cut, decoded: immutable, cheap to share.
+///
+/// ```
+/// use ucl_control_plane::{ControlPlane, Settings};
+/// use ucl_data_plane::{Config, DataPlane, KeyFormat, ReportRule, Shape};
+/// # let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+/// # let (mut data, mut control) = (DataPlane::<4>::new(config)?, ControlPlane::new(config, Settings::default())?);
+/// for i in 0..9_000u32 {
+///     data.insert(&(i % 30).to_le_bytes(), 1, &mut control)?;
+/// }
+/// let view = control.view(|sink| data.peek(sink))?;
+/// assert_eq!((view.items(), view.keys()), (9_000, 30));
+/// let (id, answer) = view.top(1)[0];
+/// assert_eq!(answer.estimate, 300);
+/// assert_eq!(view.estimate(view.registry().key(id)), answer);
+/// assert!((view.entropy() - 30f64.log2()).abs() < 1e-9);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct QueryView {
     registry: Arc<Registry>,

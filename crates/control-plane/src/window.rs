@@ -3,6 +3,11 @@
 use std::collections::VecDeque;
 
 /// One cut's cumulative counters.
+///
+/// ```
+/// let snapshot = ucl_control_plane::Snapshot { counters: vec![3.0, 4.0], interval_weight: 7.0 };
+/// assert_eq!(snapshot.counters.iter().sum::<f64>(), snapshot.interval_weight);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     /// The counters since the segment opened.
@@ -12,6 +17,16 @@ pub struct Snapshot {
 }
 
 /// A sliding window over the snapshots.
+///
+/// ```
+/// use ucl_control_plane::Window;
+/// let mut window = Window::new(2);
+/// for epoch in 1..=3 {
+///     window.push(&[10 * epoch, 7], 10);
+/// }
+/// assert_eq!((window.len(), window.seen()), (2, 3));
+/// assert_eq!(window.iter().next().unwrap().counters, [20.0, 7.0]);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Window {
     snapshots: VecDeque<Snapshot>,

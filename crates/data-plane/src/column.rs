@@ -10,6 +10,10 @@ use crate::hash::{KeyHash, MAX_DEGREE};
 pub struct CounterIndex(pub u32);
 
 /// The shape of a linear sketch's counters.
+///
+/// ```
+/// assert_eq!(ucl_data_plane::Geometry { rows: 4, width: 1024, signed: false }.counters(), 4096);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Geometry {
     /// Rows of counters.

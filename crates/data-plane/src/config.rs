@@ -104,6 +104,12 @@ const fn deferred_entry_bytes(key_bytes: usize) -> usize {
 }
 
 /// Everything that fixes how a data plane behaves.
+///
+/// ```
+/// use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
+/// let config = Config { keys: KeyFormat::Fixed(13), shape: Shape::PAPER_64KB, rule: ReportRule::Paper, seed: 7 };
+/// assert!(config.memory().total() > 65_536); // 13-byte keys want fewer slots in the same budget
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
     /// How keys sit in slots.
@@ -124,6 +130,15 @@ impl Config {
 }
 
 /// Bytes by named part: the one accounting for every system that is compared "at the same memory".
+///
+/// ```
+/// use ucl_data_plane::Memory;
+/// let mut memory = Memory::default();
+/// memory.add("counters", 16_384);
+/// memory.add("bloom", 10_000);
+/// assert_eq!((memory.total(), memory.part("bloom")), (26_384, 10_000));
+/// assert_eq!(memory.to_string(), "26384 bytes: counters 16384, bloom 10000");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     parts: Vec<(&'static str, usize)>,

@@ -8,6 +8,14 @@ use crate::plan::{Plan, Request, TooSmall, plan};
 use crate::sketch::UclSketch;
 
 /// Where the control plane runs.
+///
+/// ```
+/// use ucl_sketch::{Execution, UclSketch};
+/// let mut sketch = UclSketch::builder().execution(Execution::Background).build()?;
+/// sketch.insert(b"never waits")?;
+/// assert_eq!(sketch.view()?.estimate(b"never waits").estimate, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Execution {
     /// In the caller's thread, at every cut: deterministic.
@@ -18,6 +26,16 @@ pub enum Execution {
 }
 
 /// Settings of a [`UclSketch`], each with a default.
+///
+/// ```
+/// use ucl_sketch::{CounterBits, DecoderKind, UclSketch};
+/// let builder = UclSketch::builder().memory("32KB").key_bytes(13).expected_keys(50_000).decoder(DecoderKind::Em);
+/// let (config, interval) = builder.plan()?; // what would be built
+/// assert_eq!((config.shape.counter_bits, interval), (CounterBits::B8, None));
+/// let sketch = builder.build()?;
+/// assert!(sketch.memory().total() <= 32_768);
+/// # Ok::<(), ucl_sketch::BuildError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Builder {
     memory: Result<Bytes, ParseBytesError>,

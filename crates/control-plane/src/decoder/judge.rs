@@ -10,6 +10,11 @@ use ucl_learned::{Cancel, Problem, Shape, Snapshot, Solver, TrainBudget};
 use super::DecodeError;
 
 /// When a classic decoder answers in place of the network.
+///
+/// ```
+/// use ucl_control_plane::{Fallback, Settings};
+/// assert_eq!(Settings::default().fallback, Fallback::WhenBetter);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fallback {
     /// While the network is not trained, and after that as long as the classic one predicts a row left out better.
@@ -20,6 +25,10 @@ pub enum Fallback {
 }
 
 /// The residuals on the row left out, relative to its sum: smaller is better.
+///
+/// ```
+/// assert!(ucl_control_plane::Verdict { learned: 0.34, classic: 0.30 }.prefers_classic());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
     /// Of the network.

@@ -17,6 +17,14 @@ use ucl_data_plane::Geometry;
 use ucl_equations::Columns;
 
 /// The decoders by name.
+///
+/// ```
+/// use ucl_control_plane::DecoderKind;
+/// use ucl_data_plane::Geometry;
+/// assert_eq!("delta".parse(), Ok(DecoderKind::Delta));
+/// let count_sketch = Geometry { rows: 4, width: 1024, signed: true };
+/// assert!(DecoderKind::Em.supports(&count_sketch).is_err() && DecoderKind::Lsmr.supports(&count_sketch).is_ok());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DecoderKind {
     /// Count-Min's minimum, Count Sketch's median.
