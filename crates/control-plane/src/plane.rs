@@ -66,6 +66,17 @@ impl Default for Settings {
 }
 
 /// A control plane that cannot be built.
+///
+/// ```
+/// use ucl_control_plane::{ControlPlane, Settings, SettingsError};
+/// # use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
+/// # let shape = Shape::PAPER_64KB;
+/// # let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+/// let mut settings = Settings { decoder: "learned".parse()?, ..Settings::default() };
+/// settings.learned.hidden = 7;
+/// assert!(matches!(ControlPlane::new(config, settings), Err(SettingsError::Learned(_))));
+/// # Ok::<(), ucl_control_plane::decoder::UnknownDecoder>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SettingsError {
     /// Choose another decoder or another base sketch.
@@ -139,6 +150,17 @@ pub struct ControlPlane {
 }
 
 /// Why a control plane's answers can no longer be trusted.
+///
+/// ```
+/// use ucl_control_plane::{ControlPlane, Settings};
+/// # use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
+/// # let shape = Shape::PAPER_64KB;
+/// # let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+/// let mut control = ControlPlane::new(config, Settings::default())?;
+/// control.fail("the link went down".into());
+/// assert_eq!(control.fault().unwrap().to_string(), "the reports can no longer be followed: the link went down");
+/// # Ok::<(), ucl_control_plane::SettingsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Fault {
     /// The reports contradict each other.
@@ -442,6 +464,19 @@ impl ReportSink for ControlPlane {
 }
 
 /// A training with a copy of all it needs.
+///
+/// ```
+/// use ucl_control_plane::{ControlPlane, DecoderKind, Settings};
+/// # use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
+/// # let shape = Shape::PAPER_64KB;
+/// # let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+/// let settings = Settings { decoder: DecoderKind::Learned, ..Settings::default() };
+/// let mut control = ControlPlane::new(config, settings)?;
+/// let job = control.training_job(Default::default()).unwrap();
+/// let trained = std::thread::spawn(|| job.run()).join().unwrap();
+/// control.install(trained);
+/// # Ok::<(), ucl_control_plane::SettingsError>(())
+/// ```
 pub struct TrainingJob {
     network: Learned,
     columns: Columns,

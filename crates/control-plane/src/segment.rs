@@ -40,6 +40,19 @@ pub struct Segment {
 }
 
 /// A report that contradicts those before it: the data plane's state is not what the reports said.
+///
+/// ```
+/// use ucl_control_plane::{ControlPlane, Fault, ReportError, Settings};
+/// use ucl_data_plane::{CounterIndex, Report};
+/// # use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
+/// # let shape = Shape::PAPER_64KB;
+/// # let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+/// let mut control = ControlPlane::new(config, Settings::default())?;
+/// let stray = Report::Carry { at: CounterIndex(9_999), times: 1 };
+/// let error = control.accept(stray).unwrap_err();
+/// assert_eq!(error, Fault::Report(ReportError::Counter { at: 9_999, counters: 4_096 }));
+/// # Ok::<(), ucl_control_plane::SettingsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReportError {
     /// A counter index outside the segment's sketch.

@@ -18,6 +18,11 @@ use std::sync::Arc;
 use crate::registry::KeyId;
 
 /// One epoch's counts.
+///
+/// ```
+/// let nothing = ucl_control_plane::EpochCounts::default();
+/// assert_eq!(nothing.of(ucl_control_plane::KeyId(1)), 0.0);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EpochCounts {
     /// Items inserted before the epoch ended.
@@ -82,6 +87,12 @@ pub struct Series {
 }
 
 /// A key whose rate changed.
+///
+/// ```
+/// use ucl_control_plane::{Change, KeyId};
+/// let change = Change { key: KeyId(7), before: 2.0, after: 9.0 };
+/// assert_eq!(change.after - change.before, 7.0);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
     /// The key.

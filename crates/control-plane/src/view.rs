@@ -273,6 +273,18 @@ impl ControlPlane {
 }
 
 /// Takes what a data plane's `peek` reports.
+///
+/// ```
+/// use ucl_control_plane::{ControlPlane, Peek, Settings};
+/// use ucl_data_plane::DataPlane;
+/// # use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
+/// # let shape = Shape::PAPER_64KB;
+/// # let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+/// let (data, mut control) = (DataPlane::<4>::new(config)?, ControlPlane::new(config, Settings::default())?);
+/// let view = control.view(|peek: &mut Peek| data.peek(peek))?;
+/// assert_eq!(view.items(), 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Peek(Peeked);
 
 impl ReportSink for Peek {

@@ -16,6 +16,11 @@ use std::str::FromStr;
 pub struct Bytes(pub usize);
 
 /// Not a size.
+///
+/// ```
+/// let error = "lots".parse::<ucl_sketch::Bytes>().unwrap_err();
+/// assert!(error.to_string().starts_with("'lots' is not a size"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a size: write a number with an optional unit, as in 65536, 64KB, 1.5MB")]
 pub struct ParseBytesError(String);

@@ -46,6 +46,14 @@ impl Default for Request {
 }
 
 /// What the planner answers.
+///
+/// ```
+/// use ucl_sketch::plan::{Plan, Request, plan};
+/// use ucl_sketch::{DecoderKind, ReportRule};
+/// let Plan { rule, interval, .. } = plan(DecoderKind::Learned, Request::default())?;
+/// assert_eq!((rule, interval), (ReportRule::Paper, Some(1_000)));
+/// # Ok::<(), ucl_sketch::plan::TooSmall>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The shape.

@@ -5,6 +5,12 @@ use ucl_equations::{ColumnId, Rows, Workspace, em, lsmr, lsqr, map, omp};
 use super::{DecodeError, Decoder, DecoderKind, System};
 
 /// A decoder that sees one set of counters and nothing else.
+///
+/// ```
+/// use ucl_control_plane::{DecoderKind, decoder::classic::Classic};
+/// assert!(Classic::new(DecoderKind::Lsmr, Default::default()).is_some());
+/// assert!(Classic::new(DecoderKind::Learned, Default::default()).is_none());
+/// ```
 pub struct Classic {
     kind: DecoderKind,
     workspace: Workspace,

@@ -16,6 +16,16 @@ use super::{DecodeError, Decoder, DecoderKind, System};
 use crate::window::Window;
 
 /// The network of one segment, with what its training reported.
+///
+/// ```
+/// use ucl_control_plane::{Fallback, decoder::learned::Learned};
+/// use ucl_data_plane::Geometry;
+/// use ucl_learned::{Config, TrainBudget};
+/// let geometry = Geometry { rows: 4, width: 64, signed: false };
+/// let network = Learned::new(geometry, Config::default(), TrainBudget::steps(10), Fallback::WhenUntrained, 1)?;
+/// assert!(!network.is_ready());
+/// # Ok::<(), ucl_learned::ConfigError>(())
+/// ```
 pub struct Learned {
     solver: Solver,
     budget: TrainBudget,

@@ -97,11 +97,22 @@ impl FromStr for DecoderKind {
 }
 
 /// No decoder has this name.
+///
+/// ```
+/// let error = "magic".parse::<ucl_control_plane::DecoderKind>().unwrap_err();
+/// assert!(error.to_string().starts_with("there is no decoder 'magic'; there are cm,"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no decoder '{0}'; there are cm, map, lsqr, lsmr, omp, em, learned, refined and delta")]
 pub struct UnknownDecoder(pub String);
 
 /// A decoder that cannot work with a sketch.
+///
+/// ```
+/// let why = "it needs columns without negative coefficients";
+/// let error = ucl_control_plane::decoder::Unsupported { decoder: "em", why };
+/// assert!(error.to_string().starts_with("the decoder 'em' cannot decode this sketch"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the decoder '{decoder}' cannot decode this sketch: {why}")]
 pub struct Unsupported {
@@ -112,6 +123,17 @@ pub struct Unsupported {
 }
 
 /// One system `y = A x`.
+///
+/// ```
+/// use ucl_control_plane::decoder::System;
+/// use ucl_equations::Columns;
+/// # use ucl_data_plane::Geometry;
+/// # let geometry = Geometry { rows: 2, width: 2, signed: false };
+/// let mut columns = Columns::ones(4, 2);
+/// columns.push(&[0, 3]);
+/// let system = System { columns: &columns, geometry, counters: &[5.0, 0.0, 0.0, 5.0] };
+/// assert_eq!(system.columns.len(), 1);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct System<'a> {
     /// The columns of `A`.
@@ -123,6 +145,19 @@ pub struct System<'a> {
 }
 
 /// Turns one set of counters into one estimate per column.
+///
+/// ```
+/// use ucl_control_plane::DecoderKind;
+/// use ucl_control_plane::decoder::{Decoder, System, classic::Classic};
+/// use ucl_equations::{Columns, em};
+/// # use ucl_data_plane::Geometry;
+/// # let geometry = Geometry { rows: 2, width: 2, signed: false };
+/// let mut columns = Columns::ones(4, 2);
+/// columns.push(&[0, 3]);
+/// let system = System { columns: &columns, geometry, counters: &[5.0, 0.0, 0.0, 5.0] };
+/// let mut decoder = Classic::new(DecoderKind::Cm, em::Options::default()).unwrap();
+/// assert_eq!(decoder.decode(&system), Ok(vec![5.0]));
+/// ```
 pub trait Decoder: Send {
     /// Its kind.
     fn kind(&self) -> DecoderKind;
@@ -131,6 +166,12 @@ pub trait Decoder: Send {
 }
 
 /// Decoding failed. Inputs come from the control plane itself, so this is a bug, not a user's mistake.
+///
+/// ```
+/// use ucl_control_plane::decoder::DecodeError;
+/// let error = DecodeError::from(ucl_equations::Error::NeedsOnes { solver: "EM" });
+/// assert!(error.to_string().starts_with("internal: "));
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum DecodeError {
     /// From a solver.
