@@ -1,6 +1,5 @@
 //! The configuration of a data plane, and what it costs in bytes.
 
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -228,15 +227,5 @@ pub enum ConfigError {
         total: u64,
         /// Given.
         weight: u64,
-    },
-    /// Two sketches that are to be merged must agree in everything.
-    #[error("sketches differ in {what}: {left} and {right}")]
-    Mismatch {
-        /// Which setting.
-        what: &'static str,
-        /// Ours.
-        left: String,
-        /// The other's.
-        right: String,
     },
 }

@@ -105,8 +105,8 @@ impl KeyHash {
     /// The heavy slot, of `slots`.
     #[inline(always)]
     pub fn slot(self, slots: u32) -> usize {
-        // One fold leaves keys that count up on a lattice: even, but for some seeds and steps not at all. A plain multiplication
-        // more mends that; a second fold does too, at a tenth of the throughput.
+        // One fold leaves keys that count up on a lattice: even for most seeds and steps, far from it for some (the test of
+        // keys in steps below). A multiplication more mends that.
         let word = (self.mixed ^ (self.mixed >> 32)).wrapping_mul(SLOT_MULTIPLIER) >> 32;
         ((word * u64::from(slots)) >> 32) as usize
     }
