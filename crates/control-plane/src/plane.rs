@@ -11,7 +11,7 @@ use ucl_learned::TrainBudget;
 
 use crate::decoder::classic::Classic;
 use crate::decoder::judge::Fallback;
-use crate::decoder::learned::Learned;
+use crate::decoder::learned::{KnownKey, Learned};
 use crate::decoder::{DecodeError, Decoder, DecoderKind, System, Unsupported, refine};
 use crate::delta::{self, Epoch};
 use crate::heavy::HeavyMirror;
@@ -369,9 +369,9 @@ impl ControlPlane {
 
     /// Trains the learned decoder on the window, now; nothing for other decoders.
     pub fn train(&mut self) -> Result<(), DecodeError> {
-        let hot = self.hot_columns();
+        let known = self.known_keys();
         let Mode::Learned { network, .. } = &mut self.mode else { return Ok(()) };
-        network.train(self.segment.columns(), &hot, &self.window, self.smallest_weight)
+        network.train(self.segment.columns(), &known, &self.window, self.smallest_weight)
     }
 
     /// A training to be run elsewhere, on a copy of everything it needs; `None` for other decoders.
@@ -380,7 +380,7 @@ impl ControlPlane {
         Some(TrainingJob {
             network: network.for_training(stop),
             columns: self.segment.columns().clone(),
-            hot: self.hot_columns(),
+            known: self.known_keys(),
             window: self.window.clone(),
             smallest_weight: self.smallest_weight,
         })
@@ -397,8 +397,9 @@ impl ControlPlane {
         }
     }
 
-    fn hot_columns(&self) -> Vec<bool> {
-        self.segment.keys().iter().map(|key| self.keys[key.0 as usize].hot).collect()
+    fn known_keys(&self) -> Vec<KnownKey> {
+        let states = self.segment.keys().iter().map(|key| self.keys[key.0 as usize]);
+        states.map(|key| KnownKey { hot: key.hot, least: key.least(self.smallest_weight) as f64 }).collect()
     }
 
     /// Bytes by part.
@@ -427,15 +428,23 @@ impl ControlPlane {
     }
 }
 
+impl KeyState {
+    /// What the key has in the sketch at least.
+    pub fn least(&self, smallest_weight: u64) -> u64 {
+        if self.entered { self.floor.max(smallest_weight) } else { 0 }
+    }
+}
+
 /// Decodes counters by the snapshot decoder; which one answered, and whether as a fallback.
 pub(crate) fn decode_snapshot(
     mode: &mut Mode,
     settings: &Settings,
     segment: &Segment,
     counters: &[f64],
+    known: &[f64],
 ) -> Result<(Vec<f64>, DecoderKind, bool), DecodeError> {
     let geometry = segment.config().shape.geometry();
-    let system = System { columns: segment.columns(), geometry, counters };
+    let system = System { columns: segment.columns(), geometry, counters, known };
     match mode {
         Mode::Classic(classic) => Ok((classic.decode(&system)?, classic.kind(), false)),
         Mode::Learned { network, .. } if answers(network, settings.decoder) => {
@@ -480,7 +489,7 @@ impl ReportSink for ControlPlane {
 pub struct TrainingJob {
     network: Learned,
     columns: Columns,
-    hot: Vec<bool>,
+    known: Vec<KnownKey>,
     window: Window,
     smallest_weight: u64,
 }
@@ -488,7 +497,7 @@ pub struct TrainingJob {
 impl TrainingJob {
     /// Trains; may take long.
     pub fn run(mut self) -> Result<Learned, DecodeError> {
-        self.network.train(&self.columns, &self.hot, &self.window, self.smallest_weight)?;
+        self.network.train(&self.columns, &self.known, &self.window, self.smallest_weight)?;
         Ok(self.network)
     }
 }

@@ -220,7 +220,9 @@ impl ControlPlane {
         } else {
             let uppers = upper_bounds(&segment, &counters, peeked.sketch_weight);
             let y: Vec<f64> = counters.iter().map(|&c| c as f64).collect();
-            let (decoded, kind, fallback) = decode_snapshot(&mut self.mode, &self.settings, &segment, &y)?;
+            let known: Vec<f64> =
+                segment.keys().iter().map(|key| keys[key.0 as usize].least(peeked.smallest_weight) as f64).collect();
+            let (decoded, kind, fallback) = decode_snapshot(&mut self.mode, &self.settings, &segment, &y, &known)?;
             (decoded, uppers, kind, fallback)
         };
 
@@ -231,7 +233,7 @@ impl ControlPlane {
         let mut sources = vec![Source::Heavy; registry.len()];
         for (key, record) in registry.ids().zip(&mut records) {
             let state = keys[key.0 as usize];
-            let lower = if state.entered { state.floor.max(smallest) } else { 0 };
+            let lower = state.least(smallest);
             let (estimate, upper) = match segment.column_of(key) {
                 Some(column) => {
                     sources[key.0 as usize] = decoded_source;

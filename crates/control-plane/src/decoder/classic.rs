@@ -54,7 +54,7 @@ impl Decoder for Classic {
                 // 64KB, one snapshot: AAE 0.086 that way, 0.0015 this way.)
                 let longer = if columns.counters() > columns.len() { 4 } else { 1 };
                 let options = em::Options { iterations: self.em.iterations * longer, ..self.em };
-                em::em(columns, y, None, &options, &mut self.workspace, &mut x)?;
+                x = system.em(None, &options, &mut self.workspace)?;
             }
             DecoderKind::Learned | DecoderKind::Refined | DecoderKind::Delta => unreachable!("not classic"),
         }

@@ -1,13 +1,14 @@
 //! Which decoder to trust when nobody knows the truth.
 //!
-//! A twin of the network is trained on all rows but the last, and asked to predict the last one; the classic decoder is
-//! asked the same. Whose prediction is closer answers the queries. On the streams where the truth is known this ranks
+//! A twin of the network is trained on all rows but the last, and asked to predict the last one; the classic decoder and
+//! the refined one are asked the same. Whose prediction is closer answers the queries. On the streams where the truth is known this ranks
 //! decoders as their true errors do; see [`ucl_equations::left_out`]. It doubles the time of training.
 
-use ucl_equations::{Columns, Error, Rows, Workspace, em, left_out};
+use ucl_data_plane::Geometry;
+use ucl_equations::{Rows, Workspace, em, left_out};
 use ucl_learned::{Cancel, Problem, Shape, Snapshot, Solver, TrainBudget};
 
-use super::DecodeError;
+use super::{DecodeError, System, refine};
 
 /// When a classic decoder answers in place of the network.
 ///
@@ -27,7 +28,7 @@ pub enum Fallback {
 /// The residuals on the row left out, relative to its sum: smaller is better.
 ///
 /// ```
-/// assert!(ucl_control_plane::Verdict { learned: 0.34, classic: 0.30 }.prefers_classic());
+/// assert!(ucl_control_plane::Verdict { learned: 0.34, classic: 0.30, refined: 0.28 }.prefers_classic());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
@@ -35,6 +36,8 @@ pub struct Verdict {
     pub learned: f64,
     /// Of the classic decoder.
     pub classic: f64,
+    /// Of EM from the network's output.
+    pub refined: f64,
 }
 
 impl Verdict {
@@ -57,10 +60,12 @@ impl Judge {
         Solver::new(fewer, config.clone(), seed).ok().map(|twin| Self { twin })
     }
 
-    /// Trains the twin as the network was trained, and compares on the newest snapshot.
+    /// Trains the twin as the network was trained, and compares on the newest snapshot. `known` is what each column's key is
+    /// known to have at least.
     pub fn compare(
         &mut self,
         problem: &Problem<'_>,
+        known: &[f64],
         budget: TrainBudget,
         cancel: &Cancel,
     ) -> Result<Option<Verdict>, DecodeError> {
@@ -71,24 +76,24 @@ impl Judge {
         }
         let Shape { rows, width } = self.twin.shape();
         let (seen, layout) = (rows * width, Rows { rows: rows + 1, width });
-        let left_out = Some(&[rows][..]);
+        let geometry = Geometry { rows: rows as u16, width: width as u32, signed: false };
         let window: Vec<Snapshot<'_>> =
             problem.window.iter().map(|s| Snapshot { counters: &s.counters[..seen], ..*s }).collect();
+        let residual = |decode: &mut dyn FnMut(&System<'_>) -> Result<Vec<f64>, DecodeError>| {
+            left_out::residual(problem.columns, layout, newest.counters, Some(&[rows]), |part| {
+                decode(&System { columns: part.columns, geometry, counters: part.y, known })
+            })
+        };
         let twin = &mut self.twin;
-        let learned = left_out::residual(problem.columns, layout, newest.counters, left_out, |part| {
-            twin.train(&Problem { columns: part.columns, window: &window, ..*problem }, budget, cancel)?;
-            let mut x = vec![0.0; part.columns.len()];
-            twin.decode(&twin.encode(part.y)?, &mut x)?;
-            Ok::<_, DecodeError>(x)
+        let (options, mut workspace) = (em::Options::default(), Workspace::default());
+        let mut guess = vec![0.0; problem.columns.len()];
+        let learned = residual(&mut |system| {
+            twin.train(&Problem { columns: system.columns, window: &window, ..*problem }, budget, cancel)?;
+            twin.decode(&twin.encode(system.counters)?, &mut guess)?;
+            Ok(guess.clone())
         })?;
-        let classic =
-            left_out::residual(problem.columns, layout, newest.counters, left_out, |part| by_em(part.columns, part.y))?;
-        Ok(Some(Verdict { learned, classic }))
+        let classic = residual(&mut |system| system.em(None, &options, &mut workspace))?;
+        let refined = residual(&mut |system| refine(system, &guess, &options, &mut workspace))?;
+        Ok(Some(Verdict { learned, classic, refined }))
     }
-}
-
-fn by_em(columns: &Columns, y: &[f64]) -> Result<Vec<f64>, Error> {
-    let mut x = vec![0.0; columns.len()];
-    em::em(columns, y, None, &em::Options::default(), &mut Workspace::default(), &mut x)?;
-    Ok(x)
 }

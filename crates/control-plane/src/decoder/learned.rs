@@ -15,6 +15,15 @@ use super::judge::{Fallback, Judge, Verdict};
 use super::{DecodeError, Decoder, DecoderKind, System};
 use crate::window::Window;
 
+/// What is known of a column's key before any decoding.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KnownKey {
+    /// Whether it was evicted after having been hit again.
+    pub hot: bool,
+    /// What it has in the sketch at least.
+    pub least: f64,
+}
+
 /// The network of one segment, with what its training reported.
 ///
 /// ```
@@ -57,7 +66,7 @@ impl Learned {
     pub fn train(
         &mut self,
         columns: &Columns,
-        hot: &[bool],
+        known: &[KnownKey],
         window: &Window,
         smallest_weight: u64,
     ) -> Result<(), DecodeError> {
@@ -67,10 +76,12 @@ impl Learned {
         let snapshots: Vec<Snapshot<'_>> =
             window.iter().map(|s| Snapshot { counters: &s.counters, interval_weight: s.interval_weight }).collect();
         let smallest_weight = smallest_weight.max(1) as f64;
-        let problem = Problem { columns, hot, window: &snapshots, smallest_weight };
+        let hot: Vec<bool> = known.iter().map(|key| key.hot).collect();
+        let problem = Problem { columns, hot: &hot, window: &snapshots, smallest_weight };
         self.history.push(self.solver.train(&problem, self.budget, &self.cancel)?);
         if let Some(judge) = &mut self.judge {
-            self.verdict = judge.compare(&problem, self.budget, &self.cancel)?;
+            let least: Vec<f64> = known.iter().map(|key| key.least).collect();
+            self.verdict = judge.compare(&problem, &least, self.budget, &self.cancel)?;
         }
         Ok(())
     }
