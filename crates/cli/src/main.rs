@@ -11,6 +11,7 @@ mod eval;
 mod fail;
 mod input;
 mod methods;
+mod plan;
 mod progress;
 mod reference;
 mod show;
@@ -34,6 +35,7 @@ struct Cli {
 enum Command {
     Count(count::Args),
     Eval(eval::Args),
+    Plan(plan::Args),
     Methods(methods::Args),
     Demo(demo::Args),
     Completions(completions::Args),
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Count(args) => count::run(&args),
         Command::Eval(args) => eval::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Methods(args) => methods::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -25,11 +25,14 @@
 //! counter without a candidate, and peels that would leave a counter negative, are counted as *unexplained*.
 
 use rayon::prelude::*;
+use ucl_data_plane::Geometry;
 use ucl_equations::{ColumnId, Columns, Workspace, em, peeling};
 
 use crate::decoder::DecodeError;
+use crate::packed::Packed;
 use crate::plane::least;
 use crate::registry::KeyId;
+use crate::self_check::residual;
 use crate::series::{EpochCounts, Series};
 
 /// Epochs that share one set of rates.
@@ -42,7 +45,9 @@ const SMALL: f64 = 0.01;
 #[derive(Clone, Debug)]
 pub(crate) struct Epoch {
     /// The epoch's own counters.
-    pub counters: Vec<i64>,
+    pub counters: Packed,
+    /// The weight that entered the sketch.
+    pub weight: u64,
     /// Columns known at its end.
     pub known: u32,
     /// The first of them that was reported in this epoch.
@@ -58,9 +63,9 @@ pub(crate) struct Epoch {
 impl Epoch {
     /// Adds the next epoch to this one: both are linear, so they are one longer epoch.
     pub fn add(&mut self, next: Self) {
-        for (sum, more) in self.counters.iter_mut().zip(&next.counters) {
-            *sum += more;
-        }
+        let sums: Vec<i64> = self.counters.unpack().iter().zip(next.counters.unpack()).map(|(a, b)| a + b).collect();
+        self.counters = Packed::new(&sums);
+        self.weight += next.weight;
         self.known = next.known;
         self.evicted.extend(next.evicted);
         self.heavy.extend(next.heavy);
@@ -77,6 +82,23 @@ pub(crate) struct Totals {
     uppers: Vec<u64>,
     epochs: u64,
     unexplained: u64,
+    checked: Checked,
+}
+
+/// What the checks of single epochs add up to ([`self_check`](crate::self_check)).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Checked {
+    /// The weight of the rows left out.
+    weight: f64,
+    /// What of it was predicted in the wrong counters.
+    missed: f64,
+}
+
+impl Checked {
+    /// The share of the weight that was predicted wrongly.
+    pub fn share(&self) -> Option<f64> {
+        (self.weight > 0.0).then(|| self.missed / self.weight)
+    }
 }
 
 impl Totals {
@@ -90,6 +112,10 @@ impl Totals {
 
     pub fn unexplained(&self) -> u64 {
         self.unexplained
+    }
+
+    pub fn checked(&self) -> Checked {
+        self.checked
     }
 
     /// Columns up to `known` are there from now on. In the epoch just ended their keys can have had what its `counters`
@@ -116,15 +142,22 @@ impl Totals {
     pub fn add_block(
         &mut self,
         columns: &Columns,
+        geometry: Geometry,
         keys: &[KeyId],
         block: &[Epoch],
         options: &em::Options,
         series: &mut Series,
     ) -> Result<(), DecodeError> {
-        let decoded: Vec<Decoded> = block
-            .par_iter()
-            .map_init(Workspace::default, |workspace, epoch| decode(columns, epoch, self, options, workspace))
-            .collect::<Result<_, _>>()?;
+        let decode_all = || {
+            block
+                .par_iter()
+                .map_init(Workspace::default, |workspace, epoch| decode(columns, epoch, self, options, workspace))
+                .collect::<Result<Vec<Decoded>, _>>()
+        };
+        let (decoded, checked) = rayon::join(decode_all, || check(columns, geometry, block, self, options));
+        let (decoded, checked) = (decoded?, checked?);
+        self.checked.weight += checked.weight;
+        self.checked.missed += checked.missed;
         for (epoch, decoded) in block.iter().zip(decoded) {
             for &(column, count) in &epoch.evicted {
                 self.add(column, count as f64, count, epoch.first_new);
@@ -172,6 +205,34 @@ struct Decoded {
     unexplained: u64,
 }
 
+/// Decodes the epoch of most weight without its last row, and sees how well that predicts the row.
+fn check(
+    columns: &Columns,
+    geometry: Geometry,
+    block: &[Epoch],
+    totals: &Totals,
+    options: &em::Options,
+) -> Result<Checked, DecodeError> {
+    // The first of equals, whatever the number of threads.
+    let Some(epoch) = block.iter().rev().max_by_key(|epoch| epoch.weight) else { return Ok(Checked::default()) };
+    let y: Vec<f64> = epoch.counters.unpack().iter().map(|&y| y as f64).collect();
+    let share = residual(columns, geometry, &y, |columns, _, y| {
+        let seen: Vec<i64> = y.iter().map(|&y| y as i64).collect();
+        let part = Epoch { counters: Packed::new(&seen), ..epoch.clone() };
+        let decoded = decode(columns, &part, totals, options, &mut Workspace::default())?;
+        let mut x = vec![0.0; columns.len()];
+        for &(column, count) in &epoch.evicted {
+            x[column.0 as usize] += count as f64;
+        }
+        for (column, value) in decoded.candidates.iter().zip(decoded.values) {
+            x[column.0 as usize] += value;
+        }
+        Ok(x)
+    })?;
+    let weight = epoch.weight as f64;
+    Ok(share.map_or(Checked::default(), |share| Checked { weight, missed: share * weight }))
+}
+
 fn decode(
     columns: &Columns,
     epoch: &Epoch,
@@ -179,7 +240,7 @@ fn decode(
     options: &em::Options,
     workspace: &mut Workspace,
 ) -> Result<Decoded, DecodeError> {
-    let mut y = epoch.counters.clone();
+    let mut y = epoch.counters.unpack();
     for &(column, count) in &epoch.evicted {
         for &at in columns.indices(column) {
             y[at as usize] -= count as i64;

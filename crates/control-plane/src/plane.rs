@@ -15,6 +15,7 @@ use crate::decoder::learned::{KnownKey, Learned};
 use crate::decoder::{DecodeError, Decoder, DecoderKind, System, Unsupported, refine};
 use crate::delta::{self, Epoch};
 use crate::heavy::HeavyMirror;
+use crate::packed::Packed;
 use crate::registry::{KeyId, Registry};
 use crate::segment::{ReportError, Segment};
 use crate::series::Series;
@@ -87,15 +88,45 @@ pub enum SettingsError {
     Learned(#[from] ucl_learned::ConfigError),
 }
 
-/// What is known of one key beside its number.
+/// What is known of one key beside its number. Every key has one, so it is kept small: one word.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct KeyState {
+pub(crate) struct KeyState(u64);
+
+impl KeyState {
+    const ENTERED: u64 = 1 << 63;
+    const HOT: u64 = 1 << 62;
+
     /// Weight that is known to be in the sketch: what the key held in the heavy part when it was last seen there.
-    pub floor: u64,
+    /// (A slot holds less than 2^32, so 2^62 would take a billion evictions of full slots.)
+    pub fn floor(self) -> u64 {
+        self.0 & (Self::HOT - 1)
+    }
+
+    /// More of it is known to be in the sketch.
+    pub fn raise_floor(&mut self, by: u64) {
+        let floor = self.floor().saturating_add(by).min(Self::HOT - 1);
+        self.0 = self.0 & (Self::ENTERED | Self::HOT) | floor | Self::ENTERED;
+    }
+
     /// Whether the key is known to have entered the sketch.
-    pub entered: bool,
+    pub fn entered(self) -> bool {
+        self.0 & Self::ENTERED != 0
+    }
+
     /// Whether it was evicted after having been hit again.
-    pub hot: bool,
+    pub fn hot(self) -> bool {
+        self.0 & Self::HOT != 0
+    }
+
+    /// A report named it.
+    pub fn reported(&mut self, entered: bool, hot: bool) {
+        self.0 |= if entered { Self::ENTERED } else { 0 } | if hot { Self::HOT } else { 0 };
+    }
+
+    /// What the key has in the sketch at least.
+    pub fn least(self, smallest_weight: u64) -> u64 {
+        if self.entered() { self.floor().max(smallest_weight) } else { 0 }
+    }
 }
 
 pub(crate) enum Mode {
@@ -143,6 +174,8 @@ pub struct ControlPlane {
     heavy_changes: Vec<(KeyId, i64)>,
     pub(crate) smallest_weight: u64,
     cuts: u64,
+    /// Items before the open epoch.
+    pub(crate) items_at_cut: u64,
     /// Time spent on decoding closed epochs.
     decoding: Duration,
     lagging: bool,
@@ -211,6 +244,7 @@ impl ControlPlane {
             heavy_changes: Vec::new(),
             smallest_weight: 0,
             cuts: 0,
+            items_at_cut: 0,
             decoding: Duration::ZERO,
             lagging: false,
             fault: None,
@@ -300,9 +334,7 @@ impl ControlPlane {
                 (id, false)
             }
         };
-        let state = &mut self.keys[id.0 as usize];
-        state.entered |= entered;
-        state.hot |= flags.hot;
+        self.keys[id.0 as usize].reported(entered, flags.hot);
         self.give_column(id, flags.fresh);
         Ok(())
     }
@@ -325,9 +357,7 @@ impl ControlPlane {
         let holder = holder.map(|identity| self.intern(identity)).transpose()?.map(|(id, _)| id);
         if let Some(former) = self.heavy.change(slot, holder, count, &mut self.heavy_changes) {
             // It went into the sketch, even if the Bloom filter kept its key from us then.
-            let state = &mut self.keys[former.key.0 as usize];
-            state.entered = true;
-            state.floor += former.count;
+            self.keys[former.key.0 as usize].raise_floor(former.count);
             let column = self.give_column(former.key, false);
             self.evicted.push((column, former.count));
         }
@@ -339,6 +369,7 @@ impl ControlPlane {
         let counters = self.segment.close_epoch(cut)?;
         self.smallest_weight = cut.smallest_weight;
         self.cuts += 1;
+        self.items_at_cut = cut.items;
         self.window.push(self.segment.cumulative(), cut.sketch_weight.saturating_sub(before));
         let evicted = std::mem::take(&mut self.evicted);
         let heavy = std::mem::take(&mut self.heavy_changes);
@@ -348,14 +379,16 @@ impl ControlPlane {
             let columns = self.segment.columns();
             totals.push_new(columns, known, &self.late, &counters, self.segment.cumulative());
             let (known, first_new) = (known as u32, first_new as u32);
-            let epoch = Epoch { counters, known, first_new, evicted, heavy, items: cut.items };
+            let (counters, weight) = (Packed::new(&counters), cut.sketch_weight.saturating_sub(before));
+            let epoch = Epoch { counters, weight, known, first_new, evicted, heavy, items: cut.items };
             match pending.last_mut() {
                 Some(last) if self.lagging => last.add(epoch),
                 _ => pending.push(epoch),
             }
             if pending.len() == delta::BLOCK {
                 let start = Instant::now();
-                totals.add_block(columns, self.segment.keys(), pending, &self.settings.em, series)?;
+                let geometry = self.segment.config().shape.geometry();
+                totals.add_block(columns, geometry, self.segment.keys(), pending, &self.settings.em, series)?;
                 pending.clear();
                 self.decoding += start.elapsed();
             }
@@ -399,7 +432,7 @@ impl ControlPlane {
 
     fn known_keys(&self) -> Vec<KnownKey> {
         let states = self.segment.keys().iter().map(|key| self.keys[key.0 as usize]);
-        states.map(|key| KnownKey { hot: key.hot, least: key.least(self.smallest_weight) as f64 }).collect()
+        states.map(|key| KnownKey { hot: key.hot(), least: key.least(self.smallest_weight) as f64 }).collect()
     }
 
     /// Bytes by part.
@@ -421,17 +454,10 @@ impl ControlPlane {
             Mode::Delta { totals, pending, series } => {
                 memory.add("totals", totals.memory());
                 memory.add("series", series.memory());
-                memory.add("pending epochs", pending.iter().map(|e| e.counters.capacity() * size_of::<i64>()).sum());
+                memory.add("pending epochs", pending.iter().map(|epoch| epoch.counters.memory()).sum());
             }
         }
         memory
-    }
-}
-
-impl KeyState {
-    /// What the key has in the sketch at least.
-    pub fn least(&self, smallest_weight: u64) -> u64 {
-        if self.entered { self.floor.max(smallest_weight) } else { 0 }
     }
 }
 

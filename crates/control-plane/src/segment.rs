@@ -135,6 +135,11 @@ impl Segment {
         }
     }
 
+    /// The same mapping without a column.
+    pub(crate) fn empty_like(&self) -> Self {
+        Self::new(self.config)
+    }
+
     /// Its configuration.
     pub fn config(&self) -> &Config {
         &self.config

@@ -10,9 +10,11 @@ use ucl_equations::ColumnId;
 
 use crate::decoder::DecoderKind;
 use crate::delta::Epoch;
+use crate::packed::Packed;
 use crate::plane::{ControlPlane, Fault, Mode, decode_snapshot, least};
 use crate::registry::{KeyId, Registry};
 use crate::segment::Segment;
+use crate::self_check::Check;
 use crate::series::Series;
 
 /// Where an estimate comes from.
@@ -119,6 +121,7 @@ pub struct QueryView {
     answered_by: DecoderKind,
     unexplained: u64,
     series: Series,
+    check: Check,
     /// Keys that the filter had lost and that became known all the same.
     found_again: Arc<HashSet<KeyId>>,
 }
@@ -187,8 +190,7 @@ impl ControlPlane {
         let mut keys = self.keys.clone();
         keys.resize(registry.len(), Default::default());
         for &(key, count) in &floors {
-            keys[key.0 as usize].floor += count;
-            keys[key.0 as usize].entered = true;
+            keys[key.0 as usize].raise_floor(count);
         }
 
         // A holder that lost its slot since the last cut is in the sketch, even if the Bloom filter kept its key from us:
@@ -204,7 +206,9 @@ impl ControlPlane {
         let columns = segment.columns();
         let config = *segment.config();
         let (mut unexplained, mut over_time) = (0, Series::default());
-        let (decoded, uppers, answered_by, fallback) = if let Mode::Delta { totals, pending, series } = &self.mode {
+        let (decoded, uppers, answered_by, fallback, check) = if let Mode::Delta { totals, pending, series } =
+            &self.mode
+        {
             let mut totals = totals.clone();
             let beyond = (self.segment.columns().len()..columns.len()).map(|column| ColumnId(column as u32));
             let late: Vec<ColumnId> = self.late.iter().copied().chain(beyond).collect();
@@ -212,18 +216,35 @@ impl ControlPlane {
             let evicted = floors.iter().filter_map(|&(key, count)| Some((segment.column_of(key)?, count))).collect();
             let (known, first_new) = (columns.len() as u32, self.columns_at_cut as u32);
             let mut block = pending.clone();
-            block.push(Epoch { counters: open, known, first_new, evicted, heavy: heavy_changes, items: peeked.items });
+            // Right after a cut there is no open epoch to speak of.
+            if peeked.items > self.items_at_cut {
+                let (items, counters) = (peeked.items, Packed::new(&open));
+                let weight = peeked.sketch_weight.saturating_sub(self.segment.sketch_weight());
+                block.push(Epoch { counters, weight, known, first_new, evicted, heavy: heavy_changes, items });
+            }
             over_time = series.clone();
-            totals.add_block(columns, segment.keys(), &block, &self.settings.em, &mut over_time)?;
+            totals.add_block(
+                columns,
+                config.shape.geometry(),
+                segment.keys(),
+                &block,
+                &self.settings.em,
+                &mut over_time,
+            )?;
             unexplained = totals.unexplained();
-            (totals.estimates().to_vec(), totals.uppers().to_vec(), DecoderKind::Delta, false)
+            let check = Check::Told(totals.checked().share());
+            (totals.estimates().to_vec(), totals.uppers().to_vec(), DecoderKind::Delta, false, check)
         } else {
             let uppers = upper_bounds(&segment, &counters, peeked.sketch_weight);
             let y: Vec<f64> = counters.iter().map(|&c| c as f64).collect();
             let known: Vec<f64> =
                 segment.keys().iter().map(|key| keys[key.0 as usize].least(peeked.smallest_weight) as f64).collect();
             let (decoded, kind, fallback) = decode_snapshot(&mut self.mode, &self.settings, &segment, &y, &known)?;
-            (decoded, uppers, kind, fallback)
+            let check = match self.network().filter(|_| kind.is_trained()) {
+                Some(network) => Check::Told(network.verdict().map(|verdict| verdict.of(kind))),
+                None => Check::Ask { keys: segment.keys().to_vec(), known, em: self.settings.em },
+            };
+            (decoded, uppers, kind, fallback, check)
         };
 
         // From sketch parts to whole answers.
@@ -269,6 +290,7 @@ impl ControlPlane {
             answered_by,
             unexplained,
             series: over_time,
+            check,
             found_again: Arc::clone(&self.found_again),
         })
     }
@@ -441,6 +463,16 @@ impl QueryView {
     /// ([`Settings::retain_epochs`](crate::Settings::retain_epochs)).
     pub fn series(&self) -> &Series {
         &self.series
+    }
+
+    /// What [`QueryView::self_check`] needs.
+    pub(crate) fn check(&self) -> &Check {
+        &self.check
+    }
+
+    /// The segment's mapping, and its counters at this moment.
+    pub(crate) fn segment_at_cut(&self) -> (&Segment, &[i64]) {
+        (&self.segment.mapping, &self.segment.counters)
     }
 
     /// Delta only: weight in the sketch that no known key can explain.

@@ -30,7 +30,7 @@ impl Rows {
     }
 
     /// The counters of one row.
-    pub(crate) fn row(&self, row: usize) -> std::ops::Range<usize> {
+    pub fn row(&self, row: usize) -> std::ops::Range<usize> {
         row * self.width..(row + 1) * self.width
     }
 }

@@ -147,6 +147,7 @@ fn accuracy(
     row.train_seconds = extras.train_seconds;
     row.train_epochs = extras.train_epochs;
     row.decode_ms = extras.decode_ms;
+    row.self_check = extras.self_check;
     row.uplink_bytes = extras.uplink_bytes;
     row.uplink_bytes_per_item = extras.uplink_bytes.map(|bytes| bytes as f64 / stream.items().max(1) as f64);
     row.control_bytes = extras.control_bytes;

@@ -36,6 +36,7 @@
 pub mod experiment;
 pub mod metrics;
 pub mod plot;
+pub mod predict;
 mod recording;
 pub mod registry;
 mod row;

@@ -48,6 +48,8 @@ pub struct Row {
     pub train_epochs: Option<usize>,
     /// Milliseconds of decoding, training aside.
     pub decode_ms: Option<f64>,
+    /// The share of a row left out that the estimates predict wrongly.
+    pub self_check: Option<f64>,
     /// Bytes sent to the control plane, as encoded.
     pub uplink_bytes: Option<u64>,
     /// The same per item.

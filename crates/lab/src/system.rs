@@ -84,6 +84,8 @@ pub struct Extras {
     pub losses: Vec<f64>,
     /// Milliseconds of decoding, training aside.
     pub decode_ms: Option<f64>,
+    /// The share of a row left out that the estimates predict wrongly: an error gauge without ground truth.
+    pub self_check: Option<f64>,
     /// Who answered, where it was not the method itself (a network that could not be trained, say).
     pub answered_by: Option<String>,
     /// Bytes sent to where the answers are given, as encoded.

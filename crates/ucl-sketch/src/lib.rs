@@ -36,7 +36,7 @@ pub use bytes::{Bytes, ParseBytesError};
 pub use sketch::UclSketch;
 pub use ucl_control_plane::{
     BoundKind, Change, ControlPlane, DecoderKind, EpochCounts, Estimate, Fallback, Fault, KeyId, QueryView, Registry,
-    Series, Settings, Source, Verdict,
+    SelfCheck, Series, Settings, Source, Verdict,
 };
 pub use ucl_data_plane::{BloomKind, Config, ConfigError, CounterBits, KeyFormat, Memory, ReportRule, Shape};
 pub use ucl_equations::em;

@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 use ucl_lab::ErrorMeter;
-use ucl_sketch::{Estimate, KeyId, QueryView};
+use ucl_sketch::{Estimate, KeyId, QueryView, SelfCheck};
 use ucl_streams::{ExactCounts, Format};
 
 use super::counter::{Counter, Skipped};
 use super::histogram::{self, Bin};
+use super::over_time::OverTime;
 
 /// What the user wants to know.
 pub struct Asked {
@@ -25,6 +26,8 @@ pub struct Answer {
     /// The decoder that answered.
     pub decoder: &'static str,
     pub memory: Parts,
+    /// What the control plane holds beside it.
+    pub control: Parts,
     pub seconds: f64,
     pub seed: u64,
     pub top: Vec<Row>,
@@ -36,6 +39,11 @@ pub struct Answer {
     pub prefixes: Vec<PrefixSum>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<Audit>,
+    /// The share of a left-out row that is predicted wrongly.
+    #[serde(serialize_with = "residual", skip_serializing_if = "Option::is_none")]
+    pub self_check: Option<SelfCheck>,
+    #[serde(flatten)]
+    pub over_time: Option<OverTime>,
     #[serde(rename = "skipped", serialize_with = "skipped_count", skip_serializing_if = "none_skipped")]
     pub skipped: Skipped,
     #[serde(skip)]
@@ -63,10 +71,15 @@ fn skipped_count<S: serde::Serializer>(skipped: &Skipped, serializer: S) -> Resu
     serializer.serialize_u64(skipped.count)
 }
 
-/// Bytes where the stream is seen.
+fn residual<S: serde::Serializer>(check: &Option<SelfCheck>, serializer: S) -> Result<S::Ok, S::Error> {
+    check.map(|check| check.residual).serialize(serializer)
+}
+
+/// Bytes by part.
 #[derive(Debug, Serialize)]
 pub struct Parts {
-    pub budget: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<usize>,
     pub used: usize,
     #[serde(serialize_with = "as_map")]
     pub parts: Vec<(&'static str, usize)>,
@@ -118,9 +131,9 @@ pub struct Audit {
 
 impl Answer {
     /// Asks a view. Seed, budget and times are the caller's to fill in.
-    pub fn new(view: &QueryView, counter: &Counter, format: &Format, asked: &Asked) -> Self {
-        let exact = counter.exact.as_ref();
-        let memory = counter.sketch.memory();
+    pub fn new(view: &QueryView, counter: &mut Counter, format: &Format, asked: &Asked) -> Self {
+        let parts =
+            |memory: ucl_sketch::Memory| Parts { budget: None, used: memory.total(), parts: memory.parts().to_vec() };
         let row = |key: String, answer: Estimate, bytes: &[u8]| Row {
             key,
             estimate: answer.estimate,
@@ -137,7 +150,8 @@ impl Answer {
             // Not -0 for a stream of one key.
             entropy: view.entropy() + 0.0,
             decoder: view.answered_by().name(),
-            memory: Parts { budget: memory.total(), used: memory.total(), parts: memory.parts().to_vec() },
+            memory,
+            control,
             seconds: 0.0,
             seed: 0,
             top: view.top(asked.top).into_iter().map(known).collect(),
@@ -145,6 +159,8 @@ impl Answer {
             weight: Some(view.weight()),
             prefixes: prefix_sums(view, format, &asked.prefixes, exact),
             audit: exact.map(|exact| audit(view, exact)),
+            self_check: None,
+            over_time: None,
             skipped: Skipped::default(),
             configured: view.decoder().name(),
             never_reported: view.estimated_lost_keys(),

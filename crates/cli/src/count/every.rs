@@ -89,7 +89,7 @@ impl Live {
         }
         self.printed_at = items;
         let skipped = self.counter.skipped.clone();
-        let printed = job.answer(&mut self.counter, skipped, 0).and_then(|answer| {
+        let printed = job.answer(&mut self.counter, skipped, 0).and_then(|(answer, _)| {
             let text = if job.args.json { serde_json::to_string(&answer)? + "\n" } else { text::brief(&answer) };
             bar.aside(|| crate::show::print(text))
         });

@@ -5,6 +5,7 @@ mod counter;
 mod every;
 mod export;
 mod histogram;
+mod over_time;
 mod parquet;
 mod text;
 
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use ucl_sketch::{Bytes, CounterBits, DecoderKind, KeyFormat, UclSketch};
+use ucl_sketch::{Bytes, CounterBits, DecoderKind, KeyFormat, QueryView, UclSketch};
 use ucl_streams::{Format, Progress, ReadErrorKind, ReadSummary, Source, read};
 
 use crate::fail::Usage;
@@ -27,6 +28,7 @@ use answer::{Answer, Asked};
 use counter::Counter;
 use every::{Every, Live};
 use export::Target;
+use over_time::Period;
 
 /// Count how often each key occurs.
 ///
@@ -94,6 +96,20 @@ pub struct Args {
     #[arg(long, value_name = "PREFIX", help_heading = "Answers")]
     prefix: Vec<String>,
 
+    /// Show the most frequent keys of the last N epochs as well (an epoch has --interval items; the open one counts).
+    #[arg(long, value_name = "N", value_parser = epochs, help_heading = "Answers")]
+    last: Option<usize>,
+
+    /// Show the keys that changed most: the last epochs (as many as --last, or 16) against as many before.
+    #[arg(long, help_heading = "Answers")]
+    changes: bool,
+
+    /// Keep this many epochs for questions about time [default: what --last and --changes need].
+    ///
+    /// Each costs 8 bytes, beside the sketch, for every key that occurs in it; the summary tells how much that is.
+    #[arg(long, value_name = "N", value_parser = epochs, help_heading = "Answers")]
+    keep: Option<usize>,
+
     /// Print every known key as CSV, and nothing else.
     #[arg(long, conflicts_with_all = ["json", "every", "audit"], help_heading = "Answers")]
     all: bool,
@@ -122,13 +138,21 @@ Examples:
   ucl count sales.csv --format csv:product --weight amount --out sales.parquet
   ucl count capture.pcapng --format pcap:src --weight bytes --prefix 192.168.
   tail -f access.log | ucl count --format field:7 --every 10s
+  ucl count access.log --format field:7 --interval 4000 --last 8 --changes
   ucl count zipf:1.1 --audit";
 
-fn key_bytes(text: &str) -> Result<KeyFormat, String> {
+pub fn key_bytes(text: &str) -> Result<KeyFormat, String> {
     match text.parse::<usize>() {
         _ if text == "any" => Ok(KeyFormat::Digest),
         Ok(bytes) if KeyFormat::FIXED_SIZES.contains(&bytes) => Ok(KeyFormat::Fixed(bytes as u8)),
         _ => Err("keys of 4, 8, 13 or 16 bytes sit in slots as they are; `any` stands for all others".to_owned()),
+    }
+}
+
+fn epochs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("give a number of epochs, at least 1".to_owned()),
+        Ok(epochs) => Ok(epochs),
     }
 }
 
@@ -145,7 +169,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(threads) = args.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }
-    let sketch = build(args, &sources, &options.format, seed)?;
+    let period = Period::of(args)?;
+    let sketch = build(args, period, &sources, &options.format, seed)?;
     check_files(&sources)?;
     if let Some(target) = &args.out {
         target.check()?;
@@ -160,7 +185,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let bar = Bar::new(&sources, options.limit, progress);
     let start = Instant::now();
     let counter = Counter::new(sketch, options.on_error, args.audit);
-    let job = Job { args, asked: &asked, format: &options.format, seed, start };
+    let job = Job { args, asked: &asked, period, format: &options.format, seed, start };
     let live = Mutex::new(Live::new(counter, args.every));
     let result = every::with_clock(args.every, &live, &interrupt, &job, &bar, || {
         read(&sources, &options, &mut |batch| {
@@ -209,24 +234,31 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 struct Job<'a> {
     args: &'a Args,
     asked: &'a Asked,
+    period: Option<Period>,
     format: &'a Format,
     seed: u64,
     start: Instant,
 }
 
 impl Job<'_> {
-    /// The answer of this moment.
-    fn answer(&self, counter: &mut Counter, skipped: counter::Skipped, no_ip: u64) -> anyhow::Result<Answer> {
+    /// The answer of this moment, and the view that gave it.
+    fn answer(
+        &self,
+        counter: &mut Counter,
+        skipped: counter::Skipped,
+        no_ip: u64,
+    ) -> anyhow::Result<(Answer, QueryView)> {
         let counted = self.start.elapsed();
         let view = counter.sketch.view()?;
         let mut answer = Answer::new(&view, counter, self.format, self.asked);
-        answer.memory.budget = self.args.memory.0;
+        answer.over_time = self.period.map(|period| period.ask(&view, self.format));
+        answer.memory.budget = Some(self.args.memory.0);
         answer.seed = self.seed;
         answer.weight = answer.weight.filter(|_| self.args.input.weight.is_some());
         (answer.skipped, answer.no_ip) = (skipped, no_ip);
         answer.counting = counted.as_secs_f64();
         answer.seconds = self.start.elapsed().as_secs_f64();
-        Ok(answer)
+        Ok((answer, view))
     }
 }
 
@@ -245,15 +277,22 @@ fn finish(counter: &mut Counter, job: &Job<'_>, summary: &ReadSummary) -> anyhow
         export::csv(&view, job.format, std::io::stdout().lock())?;
         return args.out.as_ref().map_or(Ok(()), |target| target.write(&view, job.format));
     }
-    let answer = job.answer(counter, skipped, summary.no_ip)?;
+    let (mut answer, view) = job.answer(counter, skipped, summary.no_ip)?;
+    answer.self_check = view.self_check()?;
     let text = if args.json { serde_json::to_string(&answer)? + "\n" } else { text::whole(&answer) };
     if let Some(target) = &args.out {
-        target.write(&counter.sketch.view()?, job.format)?;
+        target.write(&view, job.format)?;
     }
     crate::show::print(text)
 }
 
-fn build(args: &Args, sources: &[Source], format: &Format, seed: u64) -> Result<UclSketch, Usage> {
+fn build(
+    args: &Args,
+    period: Option<Period>,
+    sources: &[Source],
+    format: &Format,
+    seed: u64,
+) -> Result<UclSketch, Usage> {
     let mut builder = UclSketch::builder().memory_bytes(args.memory.0).decoder(args.decoder).seed(seed);
     if let KeyFormat::Fixed(bytes) = args.key_bytes.unwrap_or_else(|| deduced_keys(sources, format)) {
         builder = builder.key_bytes(bytes.into());
@@ -266,6 +305,9 @@ fn build(args: &Args, sources: &[Source], format: &Format, seed: u64) -> Result<
     }
     if let Some(bits) = args.counter_bits {
         builder = builder.counter_bits(bits);
+    }
+    if let Some(period) = period {
+        builder = builder.retain_epochs(period.epochs().max(args.keep.unwrap_or(0)));
     }
     builder.build().map_err(Usage::because)
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::answer::{Answer, Row};
 use super::histogram;
+use super::over_time::{self, Changes, Last, Span};
 use crate::show::{bytes, count, counted, figure, rate, shorten, table};
 
 /// Longer keys are cut off in tables; `--json`, `--all` and `--out` have them whole.
@@ -29,6 +30,10 @@ fn tables(answer: &Answer) -> String {
     let mut blocks = Vec::new();
     if !answer.top.is_empty() {
         blocks.push(top(answer));
+    }
+    if let Some(over_time) = &answer.over_time {
+        blocks.extend(over_time.last.as_ref().map(last));
+        blocks.extend(over_time.changes.as_ref().map(changes));
     }
     if !answer.queries.is_empty() {
         blocks.push(queries(&answer.queries));
@@ -58,6 +63,39 @@ fn top(answer: &Answer) -> String {
     };
     let header = header(&["#", "key", "estimate", "at least", "at most", "share"], answer.audit.is_some());
     table(&header, &[true, false, true, true, true, true, true], answer.top.iter().enumerate().map(cells))
+}
+
+/// "the last 4 epochs, from item 48,001 on"
+fn span(span: Span) -> String {
+    let from = span.first_item.map_or(String::new(), |item| format!(", from item {} on", count(item)));
+    format!("{}{from}", counted(span.epochs as u64, "epoch"))
+}
+
+fn last(last: &Last) -> String {
+    let cells = |(i, row): (usize, &over_time::Count)| {
+        vec![(i + 1).to_string(), shorten(&row.key, KEY_WIDTH), count(row.count)]
+    };
+    let rows = table(&["#", "key", "count"], &[true, false, true], last.keys.iter().enumerate().map(cells));
+    format!("In the last {}:\n{rows}", span(last.span))
+}
+
+fn changes(changes: &Changes) -> String {
+    if changes.keys.is_empty() {
+        return "Changes: too few epochs to compare yet; a smaller --interval makes more of them.\n".to_owned();
+    }
+    let cells = |row: &over_time::Change| {
+        let change = row.after - row.before;
+        vec![
+            shorten(&row.key, KEY_WIDTH),
+            format!("{:.1}", row.before),
+            format!("{:.1}", row.after),
+            format!("{change:+.1}"),
+        ]
+    };
+    let header = ["key", "before", "after", "change"];
+    let rows = table(&header, &[false, true, true, true], changes.keys.iter().map(cells));
+    let (before, after) = (span(changes.before), span(changes.after));
+    format!("What changed most, per epoch: {after}, against the {before}:\n{rows}")
 }
 
 fn queries(rows: &[Row]) -> String {
@@ -100,10 +138,19 @@ fn summary(answer: &Answer, text: &mut String) {
         line(if i == 0 { "counts" } else { "" }, bar);
     }
     line("memory", memory(answer));
+    line("beside it", beside(answer));
     let per_second = rate(answer.items as f64 / answer.seconds.max(1e-9));
     let decoding = answer.seconds - answer.counting;
     line("speed", format!("{per_second} items/s: {:.2} s, of which {decoding:.2} s for this answer", answer.seconds));
     line("decoder", decoder(answer));
+    if let Some(check) = &answer.self_check {
+        line("check", check.to_string());
+    }
+    if let Some(kept) = &answer.over_time {
+        let each = kept.bytes_kept / kept.epochs_kept.max(1);
+        let epochs = counted(kept.epochs_kept as u64, "epoch");
+        line("kept", format!("{epochs}, {} each on average, beside the sketch", bytes(each)));
+    }
     line("seed", answer.seed.to_string());
     if answer.skipped.count > 0 {
         let first = answer.skipped.first.as_deref().map_or(String::new(), |first| format!("; the first: {first}"));
@@ -142,7 +189,16 @@ fn memory(answer: &Answer) -> String {
     };
     let parts: Vec<String> =
         answer.memory.parts.iter().map(|(part, size)| format!("{} {}", name(part), bytes(*size))).collect();
-    format!("{} of {}: {}", bytes(answer.memory.used), bytes(answer.memory.budget), parts.join(", "))
+    let budget = answer.memory.budget.map_or(String::new(), |budget| format!(" of {}", bytes(budget)));
+    format!("{}{budget}: {}", bytes(answer.memory.used), parts.join(", "))
+}
+
+/// The control plane's memory, by part, and per key.
+fn beside(answer: &Answer) -> String {
+    let parts: Vec<String> =
+        answer.control.parts.iter().map(|(part, size)| format!("{part} {}", bytes(*size))).collect();
+    let each = answer.control.used / answer.keys.max(1);
+    format!("{}, {each} bytes a key: {}", bytes(answer.control.used), parts.join(", "))
 }
 
 fn decoder(answer: &Answer) -> String {

@@ -8,7 +8,7 @@ use ucl_data_plane::Geometry;
 use ucl_equations::{Rows, Workspace, em, left_out};
 use ucl_learned::{Cancel, Problem, Shape, Snapshot, Solver, TrainBudget};
 
-use super::{DecodeError, System, refine};
+use super::{DecodeError, DecoderKind, System, refine};
 
 /// When a classic decoder answers in place of the network.
 ///
@@ -41,6 +41,15 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Of one of the decoders.
+    pub fn of(&self, decoder: DecoderKind) -> f64 {
+        match decoder {
+            DecoderKind::Learned => self.learned,
+            DecoderKind::Refined => self.refined,
+            _ => self.classic,
+        }
+    }
+
     /// Whether the classic decoder should answer.
     pub fn prefers_classic(&self) -> bool {
         self.classic < self.learned

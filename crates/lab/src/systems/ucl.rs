@@ -108,6 +108,7 @@ impl System for Ucl {
         let start = Instant::now();
         let view = self.sketch.view()?;
         self.extras.decode_ms = Some((decoded_before + start.elapsed()).as_secs_f64() * 1e3);
+        self.extras.self_check = view.self_check().map_err(ucl_sketch::Fault::from)?.map(|check| check.residual);
         if view.answered_by() != self.decoder {
             self.extras.answered_by = Some(view.answered_by().name().to_owned());
         }

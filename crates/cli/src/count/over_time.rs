@@ -1,0 +1,134 @@
+//! `--last` and `--changes`: questions about time. Delta decodes every epoch on its own, so it can tell.
+
+use serde::Serialize;
+use ucl_sketch::{DecoderKind, KeyId, QueryView};
+use ucl_streams::Format;
+
+use super::Args;
+use super::answer::shown_key;
+use crate::fail::Usage;
+
+/// Epochs compared by `--changes`, if `--last` does not say.
+const COMPARED: usize = 16;
+
+/// Which epochs the user wants to hear of.
+#[derive(Clone, Copy, Debug)]
+pub struct Period {
+    /// The last so many.
+    last: Option<usize>,
+    /// Compare the last so many with as many before.
+    compare: Option<usize>,
+    /// How many keys to show.
+    top: usize,
+}
+
+impl Period {
+    /// What the options ask for; `None` if nothing about time.
+    pub fn of(args: &Args) -> Result<Option<Self>, Usage> {
+        if args.last.is_none() && !args.changes && args.keep.is_none() {
+            return Ok(None);
+        }
+        if args.decoder != DecoderKind::Delta {
+            let decoder = args.decoder;
+            return Err(Usage(format!("--last, --changes and --keep need the decoder delta, not {decoder}")));
+        }
+        let compare = args.changes.then(|| args.last.unwrap_or(COMPARED));
+        Ok(Some(Self { last: args.last, compare, top: args.top }))
+    }
+
+    /// How many epochs must be kept to answer.
+    pub fn epochs(&self) -> usize {
+        self.last.unwrap_or(0).max(2 * self.compare.unwrap_or(0))
+    }
+
+    /// Asks a view.
+    pub fn ask(&self, view: &QueryView, format: &Format) -> OverTime {
+        let series = view.series();
+        let kept = series.len();
+        let name = |key: KeyId| shown_key(view, format, key);
+        // Items before an epoch began: the end of the one before, if that is kept.
+        let begin = |epoch: usize| match epoch {
+            0 if series.dropped() == 0 => Some(0),
+            0 => None,
+            epoch => series.epochs(epoch - 1..epoch).next().map(|before| before.items),
+        };
+        let span = |from: usize, to: usize| Span { epochs: to - from, first_item: begin(from).map(|items| items + 1) };
+        let last = self.last.map(|n| {
+            let from = kept.saturating_sub(n);
+            let count = |(key, count): (KeyId, f64)| Count { key: name(key), count: whole(count) };
+            let keys = series.top(from.., self.top).into_iter().map(count).collect();
+            Last { span: span(from, kept), keys }
+        });
+        let changes = self.compare.map(|n| {
+            // With few epochs, the newer half against the older.
+            let n = n.min(kept / 2);
+            let (middle, from) = (kept - n, kept - 2 * n);
+            let change = |change: ucl_sketch::Change| Change {
+                key: name(change.key),
+                before: tenth(change.before),
+                after: tenth(change.after),
+            };
+            let keys = series.changes(from..middle, middle.., self.top).into_iter().map(change).collect();
+            Changes { before: span(from, middle), after: span(middle, kept), keys }
+        });
+        OverTime { epochs_kept: kept, bytes_kept: series.memory(), last, changes }
+    }
+}
+
+/// Estimates are whole numbers; what cancels out to a little below zero is zero.
+fn whole(count: f64) -> u64 {
+    (count.max(0.0) + 0.5).floor() as u64
+}
+
+fn tenth(mean: f64) -> f64 {
+    (mean.max(0.0) * 10.0).round() / 10.0
+}
+
+/// The answers about time.
+#[derive(Debug, Serialize)]
+pub struct OverTime {
+    pub epochs_kept: usize,
+    /// What keeping them costs beside the sketch.
+    pub bytes_kept: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<Last>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Changes>,
+}
+
+/// Some consecutive epochs.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Span {
+    pub epochs: usize,
+    /// Number of the first item, counted from 1; `None` if it is no longer known.
+    pub first_item: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Last {
+    #[serde(flatten)]
+    pub span: Span,
+    pub keys: Vec<Count>,
+}
+
+/// A key's count in a span.
+#[derive(Debug, Serialize)]
+pub struct Count {
+    pub key: String,
+    pub count: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Changes {
+    pub before: Span,
+    pub after: Span,
+    pub keys: Vec<Change>,
+}
+
+/// A key's mean per epoch, before and after.
+#[derive(Debug, Serialize)]
+pub struct Change {
+    pub key: String,
+    pub before: f64,
+    pub after: f64,
+}

@@ -1,0 +1,180 @@
+//! `ucl plan`: what a budget buys, before there is a stream.
+
+use serde::Serialize;
+use ucl_data_plane::bloom::expected_coverage;
+use ucl_lab::predict::{Mode, Scenario};
+use ucl_lab::{Options, Row};
+use ucl_sketch::{Bytes, KeyFormat};
+
+use crate::fail::Usage;
+use crate::progress::Spinner;
+use crate::show;
+
+/// Predict error and uplink of a memory budget, for each mode.
+///
+/// Runs the real sketch, in every mode, on a made-up stream with as many keys as you expect, and prints the shapes that the
+/// planner chose, the share of the keys that get through to the control plane, the error per key, and the bytes sent per
+/// item. A real stream may be more or less skewed than the made-up one: see --skew. Where all keys fit into the budget at
+/// hand, a hash map is the better tool; its row says what it takes.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The budget where the stream is seen.
+    #[arg(short, long, value_name = "SIZE", default_value = "64KB")]
+    memory: Bytes,
+
+    /// Every key has this many bytes: 4, 8, 13 or 16; or `any`.
+    #[arg(long, value_name = "BYTES", value_parser = crate::count::key_bytes, default_value = "any")]
+    key_bytes: KeyFormat,
+
+    /// How many distinct keys to expect [default: a quarter of the budget's bytes].
+    #[arg(long, value_name = "N")]
+    expected_keys: Option<u64>,
+
+    /// Items of the made-up stream [default: ten a key, from 100,000 to 2,000,000].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    items: Option<u64>,
+
+    /// Skew of the made-up stream: 0 for keys that are all alike, 1.5 for a few that dominate.
+    #[arg(long, value_name = "SKEW", default_value_t = 1.0, value_parser = skew)]
+    skew: f64,
+
+    /// Passes over the window in training, for learned and refined.
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    epochs: usize,
+
+    /// Fixes the hashes, the network and the made-up stream.
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
+
+    /// Print one JSON object per mode.
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ucl plan --memory 64KB --key-bytes 13 --expected-keys 100000
+  ucl plan --memory 16KB --expected-keys 5000 --skew 0.8";
+
+fn skew(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(skew) if (0.0..=4.0).contains(&skew) => Ok(skew),
+        _ => Err("give a number from 0 to 4".to_owned()),
+    }
+}
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let expected = args.expected_keys.unwrap_or(args.memory.0 as u64 / 4).max(1);
+    let plain = Scenario::new(args.memory.0, args.key_bytes, expected);
+    let scenario = Scenario {
+        items: args.items.unwrap_or(plain.items),
+        skew: args.skew,
+        epochs: args.epochs,
+        seed: args.seed,
+        ..plain
+    };
+    if scenario.items < expected {
+        return Err(Usage(format!("{expected} keys do not occur in a stream of {} items", scenario.items)).into());
+    }
+    let spinner = Spinner::new();
+    spinner.say("making a stream");
+    let stream = scenario.stream();
+    let mut lines = Vec::new();
+    for mode in Mode::all().into_iter().filter(|mode| mode.interval.is_none_or(|interval| interval < scenario.items)) {
+        spinner.say(format!("trying {}", mode.method));
+        let line = Line::new(mode, scenario.predict(&stream, mode)?, expected);
+        if let Some(error) = line.error.clone() {
+            spinner.clear();
+            return Err(Usage(error).into());
+        }
+        lines.push(line);
+    }
+    spinner.clear();
+    if args.json {
+        let objects: Result<Vec<String>, _> = lines.iter().map(serde_json::to_string).collect();
+        return show::print(objects?.join("\n") + "\n");
+    }
+    show::print(text(&lines, &scenario, stream.truth().distinct() as u64))
+}
+
+/// One mode's prediction.
+#[derive(Serialize)]
+struct Line {
+    mode: String,
+    interval: Option<u64>,
+    /// Bytes where the stream is seen.
+    memory: usize,
+    slots: Option<u64>,
+    rows: Option<u64>,
+    width: Option<u64>,
+    counter_bits: Option<u64>,
+    bloom_bits: Option<u64>,
+    bloom_hashes: Option<u64>,
+    /// By the filter's own formula.
+    expected_coverage: Option<f64>,
+    aae: Option<f64>,
+    are: Option<f64>,
+    uplink_bytes_per_item: Option<f64>,
+    /// Bytes beside it, for the control plane.
+    control_bytes: Option<usize>,
+    #[serde(skip)]
+    error: Option<String>,
+}
+
+impl Line {
+    fn new(mode: Mode, row: Row, expected: u64) -> Self {
+        let size = |name: &str| row.shape.get(name).copied();
+        let (bits, hashes) = (size("bloom_bits"), size("bloom_hashes"));
+        let coverage = bits.zip(hashes).map(|(bits, hashes)| expected_coverage(bits as u32, hashes as u8, expected as f64));
+        Self {
+            mode: mode.method.trim_start_matches("ucl-").to_owned(),
+            interval: mode.interval,
+            memory: row.memory_used.unwrap_or(row.memory_budget),
+            slots: size("slots"),
+            rows: size("rows"),
+            width: size("width"),
+            counter_bits: size("counter_bits"),
+            bloom_bits: bits,
+            bloom_hashes: hashes,
+            expected_coverage: coverage,
+            aae: row.aae,
+            are: row.are,
+            uplink_bytes_per_item: row.uplink_bytes_per_item,
+            control_bytes: row.control_bytes,
+            error: row.error,
+        }
+    }
+}
+
+fn text(lines: &[Line], scenario: &Scenario, distinct: u64) -> String {
+    let dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let cells = |line: &Line| {
+        let counters = line.rows.zip(line.width).zip(line.counter_bits);
+        let bloom = line.bloom_bits.zip(line.bloom_hashes);
+        vec![
+            line.mode.clone(),
+            dash(line.interval.map(show::count)),
+            show::bytes(line.memory),
+            dash(line.slots.map(show::count)),
+            dash(counters.map(|((rows, width), bits)| format!("{rows}×{} of {bits} bits", show::count(width)))),
+            dash(bloom.map(|(bits, hashes)| format!("{}, {hashes} a key", show::bytes((bits / 8) as usize)))),
+            dash(line.expected_coverage.map(|share| format!("{:.2}%", 100.0 * share))),
+            dash(line.aae.map(show::figure)),
+            dash(line.are.map(show::figure)),
+            dash(line.uplink_bytes_per_item.map(show::figure)),
+        ]
+    };
+    let header =
+        ["mode", "cut every", "memory", "slots", "counters", "Bloom filter", "coverage", "AAE", "ARE", "uplink B/item"];
+    let right = [false, true, true, true, true, true, true, true, true, true];
+    let table = show::table(&header, &right, lines.iter().map(cells));
+    let Scenario { items, skew, expected_keys, epochs, .. } = *scenario;
+    let (items, distinct, expected) = (show::count(items), show::count(distinct), show::count(expected_keys));
+    format!(
+        "{table}\n\
+         Coverage is what the Bloom filter's formula says for {expected} keys. Errors and uplink were measured on a made-up\n\
+         stream: {items} items over {distinct} keys by Zipf's law with skew {skew}; learned and refined trained for {epochs} epochs.\n\
+         Run one with: ucl count --decoder MODE --interval ITEMS --memory SIZE --expected-keys N\n"
+    )
+}

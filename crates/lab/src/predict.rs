@@ -1,0 +1,167 @@
+//! What to expect of a budget before there is a stream: the real system, run on a stand-in.
+//!
+//! Formulas for the error of a decoder would be loose or wrong; a made-up stream of as many keys, by Zipf's law, takes a second
+//! and includes everything: the filter's losses, the heavy part, the encoding on the wire. What it cannot know is the shape of
+//! the real stream, so its skew is a setting. `docs/planner.md` has predictions beside what was then measured.
+
+use ucl_data_plane::{HashSeed, digest};
+use ucl_sketch::KeyFormat;
+use ucl_streams::{BatchBuf, ZipfKeys};
+
+use crate::experiment::measure_accuracy;
+use crate::recording::Recording;
+use crate::registry::{Registry, UnknownMethod};
+use crate::row::Row;
+use crate::system::Options;
+
+/// A stream to come.
+///
+/// ```
+/// use ucl_lab::predict::{Mode, Scenario};
+/// use ucl_sketch::KeyFormat;
+///
+/// let scenario = Scenario { items: 40_000, ..Scenario::new(16 << 10, KeyFormat::Fixed(13), 5_000) };
+/// let stream = scenario.stream();
+/// assert!((4_000..6_000).contains(&stream.truth().distinct()));
+/// let row = scenario.predict(&stream, Mode { method: "ucl-delta", interval: Some(4_000) })?;
+/// assert!(row.aae.unwrap() < 1.0 && row.uplink_bytes_per_item.unwrap() < 13.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scenario {
+    /// The budget in bytes.
+    pub memory: usize,
+    /// How keys sit in slots.
+    pub keys: KeyFormat,
+    /// Distinct keys.
+    pub expected_keys: u64,
+    /// Items.
+    pub items: u64,
+    /// Zipf's exponent.
+    pub skew: f64,
+    /// Passes over the window in training, for the decoders that train.
+    pub epochs: usize,
+    /// Fixes the stream and the sketch.
+    pub seed: u64,
+}
+
+/// One way of running the sketch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mode {
+    /// The method, as in `ucl methods`.
+    pub method: &'static str,
+    /// Items between two cuts; `None` for a single snapshot at the end.
+    pub interval: Option<u64>,
+}
+
+impl Mode {
+    /// The modes worth choosing from: delta at several intervals, one snapshot, the paper's, and the two ways without a
+    /// sketch.
+    pub fn all() -> Vec<Self> {
+        let delta = [1_000, 4_000, 16_000, 64_000, 256_000];
+        let delta = delta.map(|interval| Self { method: "ucl-delta", interval: Some(interval) });
+        let others = [("ucl-em", None), ("ucl-learned", Some(1_000)), ("ucl-refined", Some(1_000))];
+        let others = others.map(|(method, interval)| Self { method, interval });
+        let without = ["send-keys", "exact-map"].map(|method| Self { method, interval: None });
+        delta.into_iter().chain(others).chain(without).collect()
+    }
+}
+
+impl Scenario {
+    /// Ten items a key, but not more than a second or two takes; skew 1, as in many streams of words, flows and clicks.
+    pub fn new(memory: usize, keys: KeyFormat, expected_keys: u64) -> Self {
+        let items = (10 * expected_keys).clamp(100_000, 2_000_000);
+        Self { memory, keys, expected_keys, items, skew: 1.0, epochs: 30, seed: 0 }
+    }
+
+    /// The stand-in, with about as many distinct keys as are expected.
+    pub fn stream(&self) -> Recording {
+        let universe = universe(self.skew, self.items, self.expected_keys);
+        let seed = HashSeed::new(self.seed).digest_seed();
+        let mut items = BatchBuf::new();
+        for number in ZipfKeys::new(self.skew, universe, self.seed).take(self.items as usize) {
+            let scattered = digest(&number, seed);
+            match self.keys {
+                KeyFormat::Fixed(bytes) => items.push(&scattered[..bytes.into()], 1),
+                // Names and addresses of many streams are about this long.
+                KeyFormat::Digest => items.push(format!("{:020}", u64::from_le_bytes(first(scattered))).as_bytes(), 1),
+            }
+        }
+        let mut stream = Recording::new(format!("zipf:{}:{}:{universe}", self.skew, self.items));
+        stream.extend(items.as_batch());
+        stream
+    }
+
+    /// Runs a mode on the stand-in.
+    pub fn predict(&self, stream: &Recording, mode: Mode) -> Result<Row, UnknownMethod> {
+        let options = Options {
+            interval: Some(mode.interval),
+            expected_keys: Some(self.expected_keys),
+            epochs: Some(self.epochs),
+            ..Options::default()
+        };
+        let registry = Registry::standard();
+        Ok(measure_accuracy(registry.find(mode.method)?, stream, self.memory, self.seed, &options).row)
+    }
+}
+
+fn first(digest: [u8; 16]) -> [u8; 8] {
+    std::array::from_fn(|i| digest[i])
+}
+
+/// How many keys a Zipf stream must choose from for `distinct` of them to occur in `items` items.
+fn universe(skew: f64, items: u64, distinct: u64) -> u64 {
+    // Half of the items being new keys is as much as a stand-in has to reach.
+    let (mut low, mut high) = (distinct.max(1), distinct.max(1).saturating_mul(1 << 10).min(ZipfKeys::MAX_KEYS));
+    while low < high {
+        let middle = low.midpoint(high);
+        if expected_distinct(skew, middle, items) < distinct as f64 { low = middle + 1 } else { high = middle }
+    }
+    low
+}
+
+/// The expected number of distinct keys, over bins of ranks that grow by 5%.
+fn expected_distinct(skew: f64, universe: u64, items: u64) -> f64 {
+    let bins = || {
+        let mut from = 1u64;
+        std::iter::from_fn(move || {
+            (from <= universe).then(|| {
+                let to = (from + from / 20).min(universe);
+                let bin = ((to - from + 1) as f64, (from as f64 * to as f64).sqrt());
+                from = to + 1;
+                bin
+            })
+        })
+    };
+    let total: f64 = bins().map(|(ranks, rank)| ranks * rank.powf(-skew)).sum();
+    bins().map(|(ranks, rank)| ranks * -(-(items as f64) * rank.powf(-skew) / total).exp_m1()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stand_in_has_the_keys_that_are_expected() {
+        for (skew, expected) in [(0.0, 2_000), (1.0, 5_000), (1.2, 5_000)] {
+            for keys in [KeyFormat::Fixed(4), KeyFormat::Fixed(13), KeyFormat::Digest] {
+                let scenario = Scenario { skew, items: 50_000, ..Scenario::new(8192, keys, expected) };
+                let stream = scenario.stream();
+                assert_eq!(stream.keys(), keys);
+                let distinct = stream.truth().distinct() as f64;
+                assert!((distinct / expected as f64 - 1.0).abs() < 0.05, "skew {skew}: {distinct} of {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_mode_has_a_row() {
+        let scenario = Scenario { items: 8_000, epochs: 1, ..Scenario::new(16 << 10, KeyFormat::Fixed(4), 1_000) };
+        let stream = scenario.stream();
+        for mode in Mode::all() {
+            let row = scenario.predict(&stream, mode).unwrap();
+            assert_eq!(row.error, None, "{mode:?}");
+            assert!(row.aae.is_some());
+        }
+    }
+}
