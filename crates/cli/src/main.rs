@@ -13,6 +13,7 @@ mod input;
 mod methods;
 mod progress;
 mod reference;
+mod reproduce;
 mod show;
 mod version;
 
@@ -36,6 +37,7 @@ enum Command {
     Eval(eval::Args),
     Methods(methods::Args),
     Demo(demo::Args),
+    Reproduce(reproduce::Args),
     Completions(completions::Args),
     #[command(hide = true)]
     GenerateDocs(reference::Args),
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Command::Eval(args) => eval::run(&args),
         Command::Methods(args) => methods::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Reproduce(args) => reproduce::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::GenerateDocs(args) => reference::run(&args),
     };

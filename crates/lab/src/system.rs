@@ -82,6 +82,8 @@ pub struct Extras {
     pub train_epochs: Option<usize>,
     /// The loss after each of them.
     pub losses: Vec<f64>,
+    /// Trainable parameters, 4 bytes each.
+    pub parameters: Option<usize>,
     /// Milliseconds of decoding, training aside.
     pub decode_ms: Option<f64>,
     /// Who answered, where it was not the method itself (a network that could not be trained, say).
@@ -144,6 +146,8 @@ pub struct Options {
     pub iterations: Option<usize>,
     /// Passes over the window in training, at most.
     pub epochs: Option<usize>,
+    /// The network and its loss, instead of the paper's. The epochs above come first.
+    pub learned: Option<ucl_sketch::learned::Config>,
 }
 
 /// Why a system has no answers.
