@@ -187,6 +187,7 @@ fn options(args: &Args) -> Options {
         window: args.window,
         iterations: args.iterations,
         epochs: args.epochs,
+        learned: None,
     }
 }
 

@@ -14,6 +14,7 @@ mod methods;
 mod plan;
 mod progress;
 mod reference;
+mod reproduce;
 mod show;
 mod version;
 
@@ -38,6 +39,7 @@ enum Command {
     Plan(plan::Args),
     Methods(methods::Args),
     Demo(demo::Args),
+    Reproduce(reproduce::Args),
     Completions(completions::Args),
     #[command(hide = true)]
     GenerateDocs(reference::Args),
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Methods(args) => methods::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Reproduce(args) => reproduce::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::GenerateDocs(args) => reference::run(&args),
     };

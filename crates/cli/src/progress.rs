@@ -96,6 +96,11 @@ impl Spinner {
         self.0.set_message(what);
     }
 
+    /// Runs `f` with the line out of the way.
+    pub fn aside<T>(&self, f: impl FnOnce() -> T) -> T {
+        self.0.suspend(f)
+    }
+
     pub fn clear(&self) {
         self.0.finish_and_clear();
     }

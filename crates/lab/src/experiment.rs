@@ -102,6 +102,34 @@ impl<'a> Experiment<'a> {
 
 /// Runs one method once. A method that cannot run gives a row that says why.
 pub fn measure(method: &Method, stream: &Recording, budget: usize, seed: u64, options: &Options) -> Measured {
+    let request = Request { budget, keys: stream.keys(), seed, pass: Pass::Speed, options };
+    let mut measured = measure_accuracy(method, stream, budget, seed, options);
+    if let Some(system) = &measured.system {
+        measured.row.query_mops = query_speed(system.as_ref(), stream);
+        match insert_speed(method, stream, request) {
+            Ok(mops) => measured.row.insert_mops = Some(mops),
+            Err(error) => {
+                measured.row.error = Some(error.to_string());
+                measured.system = None;
+            }
+        }
+    }
+    measured
+}
+
+/// The same without the speed passes: errors and prices alone, in a fraction of the time.
+///
+/// ```
+/// use ucl_lab::{Options, Recording, Registry, experiment::measure_accuracy};
+/// use ucl_streams::ReadOptions;
+///
+/// let stream = Recording::read(&["zipf:1.1:5000:1000".parse()?], &ReadOptions::default())?;
+/// let registry = Registry::standard();
+/// let row = measure_accuracy(registry.find("cm")?, &stream, 8192, 1, &Options::default()).row;
+/// assert!(row.aae.is_some() && row.insert_mops.is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn measure_accuracy(method: &Method, stream: &Recording, budget: usize, seed: u64, options: &Options) -> Measured {
     let mut row = Row {
         method: method.name.to_owned(),
         input: stream.name().to_owned(),
@@ -112,12 +140,8 @@ pub fn measure(method: &Method, stream: &Recording, budget: usize, seed: u64, op
         seed,
         ..Row::default()
     };
-    let request = |pass| Request { budget, keys: stream.keys(), seed, pass, options };
-    let result = accuracy(method, stream, request(Pass::Accuracy), &mut row).and_then(|system| {
-        row.insert_mops = Some(insert_speed(method, stream, request(Pass::Speed))?);
-        Ok(system)
-    });
-    match result {
+    let request = Request { budget, keys: stream.keys(), seed, pass: Pass::Accuracy, options };
+    match accuracy(method, stream, request, &mut row) {
         Ok(system) => Measured { row, system: Some(system) },
         Err(error) => {
             row.error = Some(error.to_string());
@@ -157,7 +181,6 @@ fn accuracy(
     row.counter_bits = extras.shape.get("counter_bits").copied();
     row.shape = extras.shape.iter().map(|(&name, &size)| (name.to_owned(), size)).collect();
     row.answered_by = extras.answered_by;
-    row.query_mops = query_speed(system.as_ref(), stream);
     Ok(system)
 }
 

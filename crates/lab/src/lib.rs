@@ -13,6 +13,7 @@
 //!
 //! - [`System`] is what a measured system implements; [`Registry`] has them by name, and other crates add theirs to it.
 //! - [`Experiment`] runs them; [`Row`] is one line of results; [`plot`](mod@plot) draws rows.
+//! - [`specs`] has the paper's experiments, one file each; [`reproduce`] runs them, stores, resumes and reports.
 //!
 //! ```
 //! use ucl_lab::{Options, Recording, Registry, measure};
@@ -39,7 +40,9 @@ pub mod plot;
 pub mod predict;
 mod recording;
 pub mod registry;
+pub mod reproduce;
 mod row;
+pub mod specs;
 mod summary;
 mod system;
 pub mod systems;

@@ -82,6 +82,8 @@ pub struct Extras {
     pub train_epochs: Option<usize>,
     /// The loss after each of them.
     pub losses: Vec<f64>,
+    /// Trainable parameters, 4 bytes each.
+    pub parameters: Option<usize>,
     /// Milliseconds of decoding, training aside.
     pub decode_ms: Option<f64>,
     /// The share of a row left out that the estimates predict wrongly: an error gauge without ground truth.
@@ -146,6 +148,8 @@ pub struct Options {
     pub iterations: Option<usize>,
     /// Passes over the window in training, at most.
     pub epochs: Option<usize>,
+    /// The network and its loss, instead of the paper's. The epochs above come first.
+    pub learned: Option<ucl_sketch::learned::Config>,
 }
 
 /// Why a system has no answers.

@@ -3,11 +3,17 @@
 //! All errors are on a logarithmic axis; an error of 0 has no place there and sits at its lower edge, which a note then says. With
 //! several seeds a point is their mean and a thin line goes from the smallest to the largest.
 //!
+//! [`Figure`] draws anything else: panels of lines or bars over linear or logarithmic axes.
+//!
 //! Letters come from an embedded font, so that a picture looks the same on a machine without any.
 
 mod bars;
+mod chart;
 mod lines;
 mod page;
+
+pub use chart::{Axis, Content, Figure, Line, Panel, Point, Scale};
+pub use page::{figure as figure_text, size as size_text};
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

@@ -99,7 +99,7 @@ fn draw_legend<B: DrawingBackend>(picture: &Picture<'_>, root: &DrawingArea<B, S
 }
 
 /// `64KB`.
-pub(super) fn size(bytes: usize) -> String {
+pub fn size(bytes: usize) -> String {
     match bytes {
         0..1024 => format!("{bytes}B"),
         1024..1_048_576 => format!("{}KB", short(bytes as f64 / 1024.0)),
@@ -120,7 +120,7 @@ pub(super) fn thousands(n: u64) -> String {
 }
 
 /// Three digits that matter: `0.0123`, `1.23`, `1,235`.
-pub(super) fn figure(x: f64) -> String {
+pub fn figure(x: f64) -> String {
     match x {
         0.0 => "0".to_owned(),
         x if (999.5..1e15).contains(&x) => thousands(x.round() as u64),

@@ -26,6 +26,7 @@ impl Ucl {
         let mut settings = Settings { decoder, train_every: None, fallback, ..Settings::default() };
         settings.window = options.window.unwrap_or(settings.window);
         settings.em.iterations = options.iterations.unwrap_or(settings.em.iterations);
+        settings.learned = options.learned.clone().unwrap_or(settings.learned);
         settings.learned.epochs = options.epochs.unwrap_or(settings.learned.epochs);
 
         let mut builder =
@@ -85,6 +86,8 @@ impl Ucl {
             self.extras.train_seconds = Some(seconds);
             self.extras.train_epochs = Some(losses.len());
             self.extras.losses = losses;
+            self.extras.parameters =
+                self.sketch.with_control(|control| control.network().map(|network| network.solver().parameters()));
         }
         Ok(())
     }

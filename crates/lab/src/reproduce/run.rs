@@ -1,0 +1,218 @@
+//! Runs jobs, and stores what they found.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use super::data::{Identity, Library};
+use super::job::{Bench, Finding, Job, Outcome, Scope};
+use super::{ReproduceError, output};
+use crate::registry::Registry;
+use crate::specs::Spec;
+
+/// What to run, with what, and where to put it.
+pub struct Reproduction<'a> {
+    /// The methods.
+    pub registry: &'a Registry,
+    /// The experiments.
+    pub specs: Vec<&'static Spec>,
+    /// How much of them.
+    pub scope: Scope,
+    /// Where the data is.
+    pub data_dir: Option<PathBuf>,
+    /// Where results go.
+    pub out: PathBuf,
+    /// Whether jobs that are already done are left as they are.
+    pub resume: bool,
+    /// Jobs side by side, at most.
+    pub workers: usize,
+}
+
+/// What happens during a run.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// A spec has so many jobs to do; the others are done already.
+    Begin {
+        /// The spec.
+        spec: &'a Spec,
+        /// Jobs to do.
+        jobs: usize,
+        /// Jobs done before.
+        done: usize,
+        /// Methods that nobody has registered.
+        missing: &'a [String],
+    },
+    /// A job starts.
+    Start {
+        /// The spec.
+        spec: &'a Spec,
+        /// The job.
+        job: &'a str,
+    },
+    /// A job is done.
+    Done {
+        /// What came of it.
+        outcome: &'a Outcome,
+    },
+}
+
+/// Everything about one spec.
+#[derive(Clone, Debug)]
+pub struct SpecResult {
+    /// The spec.
+    pub spec: &'static Spec,
+    /// How much of it was run.
+    pub scope: Scope,
+    /// In the order of the plan.
+    pub outcomes: Vec<Outcome>,
+    /// Methods in the plan that nobody has registered.
+    pub missing: Vec<String>,
+    /// The data.
+    pub data: Vec<Identity>,
+}
+
+type Watch<'w> = &'w (dyn Fn(Event<'_>) + Sync);
+
+impl Reproduction<'_> {
+    /// Runs all specs and writes everything.
+    pub fn run(&self, watch: Watch<'_>) -> Result<Vec<SpecResult>, ReproduceError> {
+        let library = Library::open(self.data_dir.as_deref(), self.scope.extent)?;
+        let bench = Bench { registry: self.registry, library: &library };
+        let results =
+            self.specs.iter().map(|&spec| self.run_spec(spec, &bench, watch)).collect::<Result<Vec<_>, _>>()?;
+        output::write_all(&self.out, &self.scope, &results)?;
+        Ok(results)
+    }
+
+    fn run_spec(&self, spec: &'static Spec, bench: &Bench<'_>, watch: Watch<'_>) -> Result<SpecResult, ReproduceError> {
+        let planned = (spec.jobs)(&self.scope);
+        let mut data: Vec<Identity> = Vec::new();
+        for dataset in planned.iter().filter_map(|job| job.dataset) {
+            let identity = bench.library.identity(dataset);
+            if !data.contains(identity) {
+                data.push(identity.clone());
+            }
+        }
+        let mut missing: Vec<String> = Vec::new();
+        for name in planned.iter().filter_map(|job| job.method).filter(|name| self.registry.find(name).is_err()) {
+            if !missing.iter().any(|known| known == name) {
+                missing.push(name.to_owned());
+            }
+        }
+        let present = |job: &&Job| job.method.is_none_or(|name| self.registry.find(name).is_ok());
+        let jobs: Vec<&Job> = planned.iter().filter(present).collect();
+
+        let mut store = Store::open(&self.out.join("jobs").join(format!("{}.jsonl", spec.name)), self.resume)?;
+        let todo: Vec<&Job> = jobs.iter().copied().filter(|job| store.find(job, bench).is_none()).collect();
+        watch(Event::Begin { spec, jobs: todo.len(), done: jobs.len() - todo.len(), missing: &missing });
+        let (alone, together): (Vec<&Job>, Vec<&Job>) = todo.into_iter().partition(|job| job.timing);
+        {
+            let store = Mutex::new(&mut store);
+            let next = AtomicUsize::new(0);
+            let work = || -> Result<(), ReproduceError> {
+                while let Some(job) = together.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    run_job(spec, job, bench, &store, watch)?;
+                }
+                Ok(())
+            };
+            std::thread::scope(|scope| {
+                let workers: Vec<_> =
+                    (0..self.workers.clamp(1, together.len().max(1))).map(|_| scope.spawn(work)).collect();
+                workers
+                    .into_iter()
+                    .try_for_each(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            })?;
+            alone.iter().try_for_each(|job| run_job(spec, job, bench, &store, watch))?;
+        }
+        let outcomes = jobs.iter().filter_map(|job| store.find(job, bench).cloned()).collect();
+        Ok(SpecResult { spec, scope: self.scope.clone(), outcomes, missing, data })
+    }
+}
+
+fn run_job(
+    spec: &Spec,
+    job: &Job,
+    bench: &Bench<'_>,
+    store: &Mutex<&mut Store>,
+    watch: Watch<'_>,
+) -> Result<(), ReproduceError> {
+    let id = job.id();
+    watch(Event::Start { spec, job: &id });
+    let start = Instant::now();
+    let (finding, error) = match (job.run)(bench) {
+        Ok(finding) => (finding, None),
+        Err(why) => (Finding::default(), Some(why)),
+    };
+    let outcome = Outcome {
+        job: id,
+        data: stamp(job, bench),
+        labels: job.labels.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
+        finding,
+        error,
+        seconds: (start.elapsed().as_secs_f64() * 1e3).round() / 1e3,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    watch(Event::Done { outcome: &outcome });
+    store.lock().unwrap_or_else(std::sync::PoisonError::into_inner).add(outcome)
+}
+
+/// Which bytes a job reads.
+fn stamp(job: &Job, bench: &Bench<'_>) -> Option<String> {
+    job.dataset.map(|dataset| bench.library.identity(dataset).stamp.clone())
+}
+
+/// The outcomes of one spec in a file, a line each.
+struct Store {
+    path: PathBuf,
+    file: File,
+    outcomes: HashMap<(String, Option<String>), Outcome>,
+}
+
+impl Store {
+    fn open(path: &Path, resume: bool) -> Result<Self, ReproduceError> {
+        let failed = |why| ReproduceError::Write { path: path.to_owned(), why };
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let mut outcomes = HashMap::new();
+        if resume && path.exists() {
+            let text = std::fs::read_to_string(path)
+                .map_err(|why| ReproduceError::Store { path: path.to_owned(), why: why.to_string() })?;
+            // The last line may be half a line: the run was stopped while it was written.
+            let lines = text.lines().filter_map(|line| serde_json::from_str::<Outcome>(line).ok());
+            // A job that failed may do better the next time.
+            for outcome in lines.filter(|outcome| outcome.error.is_none()) {
+                outcomes.insert((outcome.job.clone(), outcome.data.clone()), outcome);
+            }
+        }
+        let mut options = OpenOptions::new();
+        if resume {
+            options.append(true)
+        } else {
+            options.write(true).truncate(true)
+        };
+        let mut file = options.create(true).open(path).map_err(failed)?;
+        // So that half a line does not spoil the next one.
+        if resume && file.metadata().map_err(failed)?.len() > 0 {
+            file.write_all(b"\n").map_err(failed)?;
+        }
+        Ok(Self { path: path.to_owned(), file, outcomes })
+    }
+
+    fn find(&self, job: &Job, bench: &Bench<'_>) -> Option<&Outcome> {
+        self.outcomes.get(&(job.id(), stamp(job, bench)))
+    }
+
+    fn add(&mut self, outcome: Outcome) -> Result<(), ReproduceError> {
+        let mut line = serde_json::to_string(&outcome).expect("names and finite numbers only");
+        line.push('\n');
+        let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.flush());
+        written.map_err(|why| ReproduceError::Write { path: self.path.clone(), why })?;
+        self.outcomes.insert((outcome.job.clone(), outcome.data.clone()), outcome);
+        Ok(())
+    }
+}

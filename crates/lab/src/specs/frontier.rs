@@ -1,0 +1,196 @@
+//! `frontier`: accuracy against uplink against memory, with the two ways to make no error beside it.
+//!
+//! Three prices buy accuracy: bytes where the stream is seen, bytes sent, and work behind. The figure has a panel a memory: across the bytes sent per item, up the
+//! AAE. A line joins the intervals of one mode, from frequent cuts (right) to rare ones (left); EM's joins counter widths. `send-keys` sends every key and
+//! makes no error; `exact-map` sends nothing and makes none either, where it fits.
+
+use ucl_sketch::CounterBits;
+
+use super::common::{Case, kilobytes, mean, seeds_note, spread, values};
+use super::{Presentation, Spec};
+use crate::plot::{Axis, Figure, Line, Panel, Point, size_text};
+use crate::reproduce::{Cell, Dataset, Extent, Job, Outcome, Scope, Table};
+
+/// The spec.
+pub const SPEC: Spec = Spec {
+    name: "frontier",
+    title: "Accuracy against uplink against memory",
+    labels: &[],
+    about: "Every mode at intervals of 1,000 to 256,000 items and with counters of 4 to 32 bits. Uplink is every byte that leaves the place where the stream is seen, as really \
+            encoded: keys, carries, heavy slots, snapshots. `send-keys` and `exact-map` are the two ways to make no error, at their prices.",
+    jobs,
+    present,
+};
+
+/// The names of the lines.
+const SEND: &str = "send-keys";
+const MAP: &str = "exact-map";
+
+fn jobs(scope: &Scope) -> Vec<Job> {
+    let datasets: Vec<(Dataset, Vec<usize>)> = match scope.extent {
+        Extent::Full => vec![
+            (Dataset::Retail, kilobytes(&[16, 32, 64, 128])),
+            (Dataset::Kosarak, kilobytes(&[16, 32, 64])),
+            (Dataset::Caida, kilobytes(&[32, 64, 128, 256])),
+        ],
+        Extent::Quick => vec![(Dataset::Retail, kilobytes(&[16, 64])), (Dataset::Caida, kilobytes(&[64, 128]))],
+        Extent::Slice => vec![(Dataset::Retail, kilobytes(&[8]))],
+    };
+    let intervals: &[u64] = scope.extent.choose(
+        &[1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000],
+        &[1_000, 4_000, 16_000, 64_000, 256_000],
+        &[1_000, 4_000],
+    );
+    let mut jobs = Vec::new();
+    for (dataset, budgets) in datasets {
+        for budget in budgets {
+            for &seed in &scope.seeds {
+                let case = |method| Case::new(dataset, method, budget, seed, scope);
+                for &interval in intervals {
+                    jobs.push(every(case("ucl-delta"), interval).job());
+                }
+                for &interval in intervals
+                    .iter()
+                    .filter(|&&interval| interval == 1_000 || (scope.extent == Extent::Full && interval == 16_000))
+                {
+                    jobs.push(every(case("ucl-learned"), interval).job());
+                    jobs.push(every(case("ucl-refined"), interval).job());
+                }
+                jobs.push(case("ucl-em").job());
+                for bits in [4, 8, 16, 32] {
+                    jobs.push(of_bits(case("ucl-em"), bits).job());
+                    if scope.extent == Extent::Full {
+                        jobs.push(of_bits(every(case("ucl-delta"), 16_000), bits).job());
+                    }
+                }
+            }
+        }
+        // Neither depends on the budget or the seed.
+        jobs.push(Case::new(dataset, SEND, 0, 1, scope).job());
+        jobs.push(Case::new(dataset, MAP, 0, 1, scope).job());
+    }
+    jobs
+}
+
+fn every(mut case: Case, interval: u64) -> Case {
+    case.more.push(("interval", interval.to_string()));
+    case.options.interval = Some(Some(interval));
+    case
+}
+
+fn of_bits(mut case: Case, bits: u32) -> Case {
+    case.more.push(("bits", bits.to_string()));
+    case.options.counter_bits = CounterBits::new(bits).ok();
+    case
+}
+
+/// A line's name and what its points have in common.
+const LINES: [(&str, &str, bool); 4] = [
+    ("delta, by interval", "ucl-delta", true),
+    ("EM at the end, by counter width", "ucl-em", false),
+    ("learned (the paper's), by interval", "ucl-learned", true),
+    ("refined, by interval", "ucl-refined", true),
+];
+
+fn line(here: &[Outcome], name: &str, method: &str, by_interval: bool) -> Line {
+    let label = if by_interval { "interval" } else { "bits" };
+    let other = if by_interval { "bits" } else { "interval" };
+    let point = |value: &str| {
+        let labels = [("method", method), (label, value), (other, "")];
+        Some(Point { x: mean(here, &labels, "uplink_bytes_per_item")?, y: spread(here, &labels, "aae")? })
+    };
+    let mut points: Vec<Point> = values(here, label).into_iter().filter_map(point).collect();
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    Line::new(name, points)
+}
+
+fn figure(outcomes: &[Outcome], dataset: &str) -> Figure {
+    let of = |name: &str, value: &str| -> Vec<Outcome> {
+        outcomes
+            .iter()
+            .filter(|outcome| outcome.label("dataset") == dataset && outcome.label(name) == value)
+            .cloned()
+            .collect()
+    };
+    let raw = mean(&of("method", SEND), &[], "uplink_bytes_per_item");
+    let map = mean(&of("method", MAP), &[], "memory_used").unwrap_or(0.0);
+    let panel = |memory: &&str| {
+        let here = of("memory", memory);
+        let mut lines: Vec<Line> = LINES.iter().map(|(name, method, by)| line(&here, name, method, *by)).collect();
+        // No error has no place on a logarithmic axis: it is drawn at the lower edge.
+        lines.extend(raw.map(|raw| Line::new("send every key: no error", [Point::at(raw, 0.0)])));
+        Panel::lines(format!("AAE (counts), {memory}"), Axis::log("uplink (bytes per item)"), Axis::log(""), lines)
+    };
+    let all: Vec<Outcome> = outcomes.iter().filter(|outcome| outcome.label("dataset") == dataset).cloned().collect();
+    let memories: Vec<&str> = values(&all, "memory").into_iter().filter(|memory| *memory != "0B").collect();
+    let keys = crate::plot::figure_text(mean(&all, &[], "keys").unwrap_or(0.0));
+    let mut note = format!("an exact hash map takes {} and sends nothing", size_text(map as usize));
+    if !seeds_note(outcomes).is_empty() {
+        note = format!("{note}; {}", seeds_note(outcomes));
+    }
+    Figure {
+        title: format!("{dataset} ({keys} keys): error against bytes sent, by memory"),
+        note,
+        panels: memories.iter().map(panel).collect(),
+        columns: 2,
+    }
+}
+
+fn present(outcomes: &[Outcome]) -> Presentation {
+    let mut shown = Presentation::default();
+    for dataset in values(outcomes, "dataset") {
+        shown.figures.push((
+            dataset.to_owned(),
+            format!("Error against uplink on {dataset}, a panel a memory."),
+            figure(outcomes, dataset),
+        ));
+        let header = [
+            "memory",
+            "method",
+            "interval",
+            "counter bits",
+            "AAE",
+            "ARE",
+            "coverage",
+            "bound width",
+            "uplink B/item",
+            "control plane, bytes a key",
+        ];
+        let mut table = Table::new(dataset, format!("The frontier on {dataset}"), header);
+        let here: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.label("dataset") == dataset).collect();
+        let mut seen: Vec<String> = Vec::new();
+        for outcome in &here {
+            let names = ["dataset", "memory", "method", "interval", "bits"];
+            let labels = names.map(|name| (name, outcome.label(name)));
+            let id = format!("{labels:?}");
+            if seen.contains(&id) {
+                continue;
+            }
+            seen.push(id);
+            let of = |figure| mean(outcomes, &labels, figure);
+            let memory = match outcome.label("method") {
+                MAP => of("memory_used").map_or(String::new(), |bytes| size_text(bytes as usize)),
+                SEND => "0".to_owned(),
+                _ => outcome.label("memory").to_owned(),
+            };
+            let interval = match (outcome.label("method"), outcome.label("interval")) {
+                ("ucl-em", _) => "one snapshot",
+                (_, interval) => interval,
+            };
+            let mut row = vec![Cell::from(memory), outcome.label("method").into(), interval.into()];
+            row.push(of("counter_bits").into());
+            row.extend(
+                ["aae", "are", "coverage", "bound_width", "uplink_bytes_per_item"].map(|figure| Cell::from(of(figure))),
+            );
+            row.push(of("control_bytes").zip(of("keys")).map(|(bytes, keys)| bytes / keys.max(1.0)).into());
+            table.push(row);
+        }
+        shown.tables.push(table);
+    }
+    let violations: f64 = outcomes.iter().filter_map(|outcome| outcome.figure("bound_violations")).sum();
+    shown
+        .remarks
+        .push(format!("Over all runs, keys whose true count was outside of the bounds given for it: {violations}."));
+    shown.remarks.push("See docs/frontier.md for what this means.".to_owned());
+    shown
+}
