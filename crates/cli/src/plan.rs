@@ -1,9 +1,9 @@
 //! `ucl plan`: what a budget buys, before there is a stream.
 
 use serde::Serialize;
-use ucl_data_plane::bloom::expected_coverage;
+use ucl_lab::Row;
 use ucl_lab::predict::{Mode, Scenario};
-use ucl_lab::{Options, Row};
+use ucl_sketch::plan::expected_coverage;
 use ucl_sketch::{Bytes, KeyFormat};
 
 use crate::fail::Usage;
@@ -126,7 +126,8 @@ impl Line {
     fn new(mode: Mode, row: Row, expected: u64) -> Self {
         let size = |name: &str| row.shape.get(name).copied();
         let (bits, hashes) = (size("bloom_bits"), size("bloom_hashes"));
-        let coverage = bits.zip(hashes).map(|(bits, hashes)| expected_coverage(bits as u32, hashes as u8, expected as f64));
+        let coverage =
+            bits.zip(hashes).map(|(bits, hashes)| expected_coverage(bits as u32, hashes as u8, expected as f64));
         Self {
             mode: mode.method.trim_start_matches("ucl-").to_owned(),
             interval: mode.interval,

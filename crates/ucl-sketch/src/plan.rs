@@ -9,7 +9,7 @@
 //!   keys, and a Bloom filter that loses few keys; for EM and delta, which turn equations into accuracy.
 
 use ucl_control_plane::DecoderKind;
-use ucl_data_plane::bloom::expected_coverage;
+pub use ucl_data_plane::bloom::expected_coverage;
 use ucl_data_plane::{BloomKind, CounterBits, KeyFormat, ReportRule, Shape};
 
 use crate::Bytes;

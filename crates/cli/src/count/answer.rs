@@ -134,6 +134,8 @@ impl Answer {
     pub fn new(view: &QueryView, counter: &mut Counter, format: &Format, asked: &Asked) -> Self {
         let parts =
             |memory: ucl_sketch::Memory| Parts { budget: None, used: memory.total(), parts: memory.parts().to_vec() };
+        let (memory, control) = (parts(counter.sketch.memory()), parts(counter.sketch.control_memory()));
+        let exact = counter.exact.as_ref();
         let row = |key: String, answer: Estimate, bytes: &[u8]| Row {
             key,
             estimate: answer.estimate,
