@@ -34,6 +34,7 @@ use crate::plane::least;
 use crate::registry::KeyId;
 use crate::self_check::residual;
 use crate::series::{EpochCounts, Series};
+use crate::tight;
 
 /// Epochs that share one set of rates.
 pub const BLOCK: usize = 16;
@@ -129,12 +130,12 @@ impl Totals {
         cumulative: &[i64],
     ) {
         for column in (self.uppers.len()..known).map(|column| ColumnId(column as u32)) {
-            self.uppers.push(least(columns.indices(column), counters));
+            tight::push(&mut self.uppers, least(columns.indices(column), counters));
         }
         for &column in late {
             self.uppers[column.0 as usize] = least(columns.indices(column), cumulative);
         }
-        self.estimates.resize(known, 0.0);
+        tight::grow(&mut self.estimates, known, 0.0);
     }
 
     /// Decodes a block of epochs, in parallel, and adds it up; `series` gets each epoch's counts. `keys` has the key of

@@ -28,6 +28,7 @@ mod registry;
 mod segment;
 pub mod self_check;
 mod series;
+mod tight;
 mod view;
 mod window;
 

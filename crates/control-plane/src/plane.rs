@@ -19,6 +19,7 @@ use crate::packed::Packed;
 use crate::registry::{KeyId, Registry};
 use crate::segment::{ReportError, Segment};
 use crate::series::Series;
+use crate::tight;
 use crate::window::Window;
 
 /// How the control plane decodes.
@@ -317,7 +318,7 @@ impl ControlPlane {
             return Ok((id, false));
         }
         let id = Arc::make_mut(&mut self.registry).intern(identity).0;
-        self.keys.push(KeyState::default());
+        tight::push(&mut self.keys, KeyState::default());
         Ok((id, true))
     }
 

@@ -8,6 +8,7 @@ use ucl_data_plane::{ColumnMap, Config, Cut, HashSeed, RowMap};
 use ucl_equations::{ColumnId, Columns};
 
 use crate::registry::{KeyId, key_hash};
+use crate::tight;
 
 /// Marks a key without a column.
 const NONE: u32 = u32::MAX;
@@ -33,8 +34,8 @@ pub struct Segment {
     column_of: Vec<u32>,
     /// Counters of all closed epochs.
     cumulative: Vec<i64>,
-    /// What carries have brought since the last cut.
-    epoch: Vec<i64>,
+    /// What carries have brought since the last cut; empty while there are none.
+    carried: Vec<i64>,
     carries: u64,
     sketch_weight: u64,
 }
@@ -129,7 +130,7 @@ impl Segment {
             keys: Vec::new(),
             column_of: Vec::new(),
             cumulative: vec![0; counters],
-            epoch: vec![0; counters],
+            carried: Vec::new(),
             carries: 0,
             sketch_weight: 0,
         }
@@ -172,9 +173,9 @@ impl Segment {
         } else {
             self.columns.push(column.indices())
         };
-        self.keys.push(key);
+        tight::push(&mut self.keys, key);
         if self.column_of.len() <= key.0 as usize {
-            self.column_of.resize(key.0 as usize + 1, NONE);
+            tight::grow(&mut self.column_of, key.0 as usize + 1, NONE);
         }
         self.column_of[key.0 as usize] = id.0;
         id
@@ -186,8 +187,13 @@ impl Segment {
     }
 
     pub(crate) fn carry(&mut self, at: u32, times: i64) -> Result<(), ReportError> {
-        let counters = self.epoch.len();
-        let slot = self.epoch.get_mut(at as usize).ok_or(ReportError::Counter { at, counters })?;
+        let counters = self.cumulative.len();
+        if at as usize >= counters {
+            return Err(ReportError::Counter { at, counters });
+        }
+        // Most epochs bring no carry at all.
+        self.carried.resize(counters, 0);
+        let slot = &mut self.carried[at as usize];
         *slot += times * self.config.shape.counter_bits.carry_unit(self.config.shape.signed);
         self.carries = self.carries.wrapping_add(times as u64);
         Ok(())
@@ -195,12 +201,14 @@ impl Segment {
 
     /// The open epoch's counters, by their remainders.
     pub(crate) fn open_epoch(&self, remainders: &[i64]) -> Vec<i64> {
-        self.epoch.iter().zip(remainders).map(|(carried, rest)| carried + rest).collect()
+        let mut counters = remainders.to_vec();
+        counters.iter_mut().zip(&self.carried).for_each(|(counter, carried)| *counter += carried);
+        counters
     }
 
     /// Closes the epoch and returns its counters, after checking that they add up.
     pub(crate) fn close_epoch(&mut self, cut: &Cut<'_>) -> Result<Vec<i64>, ReportError> {
-        let (want, got) = (self.epoch.len(), cut.counters.len());
+        let (want, got) = (self.cumulative.len(), cut.counters.len());
         if want != got {
             return Err(ReportError::Counters { want, got });
         }
@@ -212,7 +220,7 @@ impl Segment {
         for (total, new) in self.cumulative.iter_mut().zip(&epoch) {
             *total += new;
         }
-        self.epoch.fill(0);
+        self.carried = Vec::new();
         self.carries = 0;
         self.sketch_weight = cut.sketch_weight;
         if !self.config.shape.signed {
@@ -243,6 +251,6 @@ impl Segment {
 
     /// Bytes of counters.
     pub(crate) fn counter_bytes(&self) -> usize {
-        (self.cumulative.capacity() + self.epoch.capacity()) * size_of::<i64>()
+        (self.cumulative.capacity() + self.carried.capacity()) * size_of::<i64>()
     }
 }

@@ -76,6 +76,10 @@ impl Columns {
         assert_eq!(indices.len(), self.degree);
         assert!(indices.iter().all(|&i| (i as usize) < self.counters), "counter index out of range");
         let id = ColumnId(u32::try_from(self.len()).expect("at most 2^32 columns"));
+        // By an eighth, not by doubling: columns are most of what a control plane holds per key.
+        if self.indices.capacity() - self.indices.len() < indices.len() {
+            self.indices.reserve_exact((self.indices.len() / 8).max(64 * indices.len()));
+        }
         self.indices.extend_from_slice(indices);
         id
     }

@@ -94,8 +94,8 @@ fn changes(changes: &Changes) -> String {
     };
     let header = ["key", "before", "after", "change"];
     let rows = table(&header, &[false, true, true, true], changes.keys.iter().map(cells));
-    let (before, after) = (span(changes.before), span(changes.after));
-    format!("What changed most, per epoch: {after}, against the {before}:\n{rows}")
+    let (before, after) = (counted(changes.before.epochs as u64, "epoch"), span(changes.after));
+    format!("What changed most, per epoch: the last {after}, against the {before} before:\n{rows}")
 }
 
 fn queries(rows: &[Row]) -> String {
