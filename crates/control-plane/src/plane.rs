@@ -329,7 +329,9 @@ impl ControlPlane {
             state.entered = true;
             state.floor += former.count;
             let column = self.give_column(former.key, false);
-            self.evicted.push((column, former.count));
+            if former.count > 0 {
+                self.evicted.push((column, former.count));
+            }
         }
         Ok(())
     }

@@ -299,7 +299,7 @@ fn upper_bounds(segment: &Segment, counters: &[i64], sketch_weight: u64) -> Vec<
     (0..columns.len() as u32)
         .map(ColumnId)
         .map(|id| {
-            if !segment.config().shape.signed {
+            if !segment.config().shape.signed() {
                 return least(columns.indices(id), counters);
             }
             let entries = columns.indices(id).iter().enumerate();
@@ -313,7 +313,7 @@ fn upper_bounds(segment: &Segment, counters: &[i64], sketch_weight: u64) -> Vec<
 
 fn unknown_upper(segment: &Segment, identity: &[u8], counters: &[i64], sketch_weight: u64) -> u64 {
     let column = segment.positions(identity);
-    if !segment.config().shape.signed {
+    if !segment.config().shape.signed() {
         return least(column.indices(), counters);
     }
     let entries = column.indices().iter().zip(column.signs());
@@ -323,7 +323,9 @@ fn unknown_upper(segment: &Segment, identity: &[u8], counters: &[i64], sketch_we
 /// Count Sketch: `sign · y = x + (the others' weight, some of it negative)`, and the others have at most `W - x`, so
 /// `x <= (sign · y + W) / 2` in every row.
 fn signed_upper(values: impl Iterator<Item = i64>, sketch_weight: u64) -> u64 {
-    values.map(|value| ((value + sketch_weight as i64) / 2).max(0) as u64).min().unwrap_or(0)
+    // Both may be near 2^63.
+    let upper = |value: i64| ((i128::from(value) + i128::from(sketch_weight)) / 2).max(0) as u64;
+    values.map(upper).min().unwrap_or(0)
 }
 
 impl QueryView {
