@@ -11,6 +11,7 @@ use ucl_equations::ColumnId;
 use crate::decoder::DecoderKind;
 use crate::delta::Epoch;
 use crate::plane::{ControlPlane, Fault, Mode, decode_snapshot, least};
+use crate::probable::{MedianBound, PROBABILITY};
 use crate::registry::{KeyId, Registry};
 use crate::segment::Segment;
 use crate::series::Series;
@@ -128,6 +129,10 @@ struct SegmentAtCut {
     mapping: Segment,
     counters: Vec<i64>,
     sketch_weight: u64,
+    /// Count Sketch only.
+    median: Option<MedianBound>,
+    /// What the heavy part holds of each key, where that has to be told from the rest.
+    held: Vec<u64>,
 }
 
 /// What a peek brings: as reports, but kept apart, since asking never changes state.
@@ -244,7 +249,12 @@ impl ControlPlane {
             };
             *record = Record { estimate, lower, upper: upper.max(lower) };
         }
+        let median = MedianBound::new(config.shape.geometry(), &counters, peeked.sketch_weight);
+        let mut held_by_key = vec![0; if median.is_some() { registry.len() } else { 0 }];
         for held in heavy.iter() {
+            if let Some(by_key) = held_by_key.get_mut(held.key.0 as usize) {
+                *by_key += held.count;
+            }
             let record = &mut records[held.key.0 as usize];
             record.estimate += held.count;
             record.lower += held.count;
@@ -255,7 +265,13 @@ impl ControlPlane {
             record.upper = record.upper.min(peeked.weight);
             record.estimate = record.estimate.min(record.upper);
         }
-        let segment = SegmentAtCut { mapping: Segment::new(config), counters, sketch_weight: peeked.sketch_weight };
+        let segment = SegmentAtCut {
+            mapping: Segment::new(config),
+            counters,
+            sketch_weight: peeked.sketch_weight,
+            median,
+            held: held_by_key,
+        };
         Ok(QueryView {
             registry,
             records,
@@ -345,6 +361,46 @@ impl QueryView {
                 Estimate { estimate: 0, lower: 0, upper, bound: BoundKind::Guaranteed, source: Source::Unknown }
             }
         }
+    }
+
+    /// The answer for one key with the tightest bounds there are. For Count Sketch these hold with probability
+    /// [`PROBABILITY`] each, for keys chosen without looking at the seed; for other sketches they are guaranteed, as in
+    /// [`QueryView::estimate`]. The estimate is moved into them.
+    ///
+    /// ```
+    /// use ucl_control_plane::{BoundKind, ControlPlane, DecoderKind, Settings};
+    /// use ucl_data_plane::{Base, Config, DataPlane, KeyFormat, ReportRule, Shape};
+    /// let shape = Shape { base: Base::CountSketch, slots: 10, ..Shape::PAPER_64KB };
+    /// let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+    /// let settings = Settings { decoder: DecoderKind::Cm, ..Settings::default() };
+    /// let (mut data, mut control) = (DataPlane::<4>::new(config)?, ControlPlane::new(config, settings)?);
+    /// for i in 0..50_000u32 {
+    ///     data.insert(&(i % 500).to_le_bytes(), 1, &mut control)?;
+    /// }
+    /// let view = control.view(|sink| data.peek(sink))?;
+    /// let (certain, probable) = (view.estimate(&[7, 0, 0, 0]), view.probable(&[7, 0, 0, 0]));
+    /// assert_eq!(probable.bound, BoundKind::Probable(0.95));
+    /// assert!(probable.lower <= 100 && 100 <= probable.upper && probable.upper < certain.upper / 10);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn probable(&self, key: &[u8]) -> Estimate {
+        let certain = self.estimate(key);
+        let (segment, mut room) = (&self.segment, [0; 16]);
+        let (Some(median), Some(identity)) = (segment.median, self.registry.identity(key, &mut room)) else {
+            return certain;
+        };
+        let column = segment.mapping.positions(identity);
+        let entries = column.indices().iter().zip(column.signs());
+        let (low, high) = median.bounds(entries.map(|(&at, &sign)| i64::from(sign) * segment.counters[at as usize]));
+        let held = self.registry.find(identity).map_or(0, |id| segment.held[id.0 as usize]);
+        let lower = certain.lower.max(held.saturating_add(low));
+        let upper = certain.upper.min(held.saturating_add(high));
+        if lower > upper {
+            // This is one of the 5%, for the guaranteed bounds contradict it.
+            return certain;
+        }
+        let bound = BoundKind::Probable(PROBABILITY);
+        Estimate { estimate: certain.estimate.clamp(lower, upper), lower, upper, bound, source: certain.source }
     }
 
     /// The answer for a known key.
