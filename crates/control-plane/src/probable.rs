@@ -13,8 +13,8 @@
 //! probability `8 / (w + 8)` at most (Cantelli), and the largest of `d` rows with the `d`-th power of that. Where that is not small,
 //! `F₂ <= W²` serves, which is certain.
 //!
-//! This holds for a key that was chosen without looking at the seed, and the hash for random. It is much tighter than
-//! the guaranteed `min over rows (sign · y + W) / 2`: on Retail at 64KB some hundreds instead of some hundred thousands.
+//! This takes the hash for random, and a key that was chosen without looking at the seed. The guaranteed bound, `min over rows
+//! (sign · y + W) / 2`, needs neither, but grows with the whole weight `W` and not with the root of `F₂ / w`.
 
 use ucl_data_plane::Geometry;
 

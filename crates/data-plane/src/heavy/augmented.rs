@@ -12,7 +12,9 @@
 //! - Our counters start again from zero at every cut, and narrow ones hold remainders. The estimate is what they hold: of the
 //!   open epoch, and modulo the counters' range. Without cuts and with 32-bit counters it is the published one. With cuts
 //!   a key must outdo in one epoch what the lightest holder has had in all, so holders stay longer: good for hot keys
-//!   that stay hot, bad for streams whose hot keys change. Counts are exact in any case, for the estimate never enters one.
+//!   that stay hot, bad for streams whose hot keys change. (On Retail it is for the better: without cuts Count-Min's estimates
+//!   are inflated by collisions, and cold keys get in; see `docs/combinations.md`.) Counts are exact in any case, for the
+//!   estimate never enters one.
 //! - A count that comes near 2^28 is flushed into the sketch.
 //!
 //! An exchange needs the sketch as it is after the pass, so nothing can be deferred: batches run at the speed of single
