@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ucl_lab::plot::{PlotFormat, plot};
 use ucl_lab::{Experiment, Job, Method, Options, Recording, Registry, Row, Spread, Summary, measure};
-use ucl_sketch::{Bytes, CounterBits, ReportRule, Shape};
+use ucl_sketch::{Base, Bytes, CounterBits, HeavyKind, ReportRule, Shape};
 use ucl_streams::{ReadErrorKind, Source};
 
 use crate::fail::Usage;
@@ -45,7 +45,7 @@ pub struct Args {
     /// The sketch's shape by hand in place of a budget, as in slots=3000,width=1024,depth=4.
     ///
     /// What is not named is as in the paper's 64KB: slots=3000, width=1024, depth=4, bloom-bits=80000, bloom-hashes=8,
-    /// vote-ratio=1, counter-bits=32, signed=false. The other systems get as many bytes as this shape takes.
+    /// vote-ratio=1, counter-bits=32. The other systems get as many bytes as this shape takes.
     #[arg(
         long,
         value_name = "SHAPE",
@@ -54,6 +54,16 @@ pub struct Args {
         help_heading = "Methods"
     )]
     shape: Option<Shape>,
+
+    /// UCL-sketch's linear sketch: count-min, count-sketch (signed) or flowradar (a single array).
+    ///
+    /// em, delta, refined and map cannot decode count-sketch, nor map flowradar: the method then fails and says so.
+    #[arg(long, value_name = "SKETCH", default_value_t, help_heading = "Methods")]
+    base: Base,
+
+    /// UCL-sketch's heavy part: voting (the paper's), augmented (with exchange) or elastic (buckets).
+    #[arg(long, value_name = "PART", default_value_t, help_heading = "Methods")]
+    heavy: HeavyKind,
 
     /// Items between two cuts, or `none` for a single snapshot [default: what suits the decoder].
     #[arg(long, value_name = "ITEMS", value_parser = interval, help_heading = "Methods")]
@@ -115,6 +125,7 @@ const EXAMPLES: &str = "\
 Examples:
   ucl eval --input retail.dat --format fimi --memory 64KB,128KB --method ucl-learned,ucl-em
   ucl eval zipf:1.2 --method all --baselines --plot errors.svg
+  ucl eval zipf:1.2 --method ucl-learned --base count-sketch --heavy elastic
   ucl eval retail.dat --format fimi --shape slots=3000,width=1024 --seeds 3";
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -180,6 +191,8 @@ fn options(args: &Args) -> Options {
     let counter_bits = args.counter_bits;
     Options {
         shape: args.shape.map(|shape| Shape { counter_bits: counter_bits.unwrap_or(shape.counter_bits), ..shape }),
+        base: Some(args.base),
+        heavy: Some(args.heavy),
         interval: args.interval.map(|Interval(items)| items),
         counter_bits,
         rule: args.report_rule,
@@ -338,11 +351,10 @@ fn shape(text: &str) -> Result<Shape, String> {
             "bloom-hashes" => shape.bloom_hashes = number(name, value)?,
             "vote-ratio" => shape.vote_ratio = number(name, value)?,
             "counter-bits" => shape.counter_bits = counter_bits(value)?,
-            "signed" => shape.signed = value.parse().map_err(|_| "signed is true or false")?,
             _ => {
                 return Err(format!(
-                    "there is no '{name}'; a shape has slots, width, depth, bloom-bits, bloom-hashes, vote-ratio, \
-                     counter-bits and signed"
+                    "there is no '{name}'; a shape has slots, width, depth, bloom-bits, bloom-hashes, vote-ratio and \
+                     counter-bits"
                 ));
             }
         }

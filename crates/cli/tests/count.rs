@@ -206,6 +206,19 @@ fn without_a_seed_it_is_random() {
 }
 
 #[test]
+fn every_base_and_heavy_part_counts() {
+    let folder = Folder::with("words", "apple\npear\napple\nfig\napple\npear\n".repeat(20));
+    for base in ["count-min", "count-sketch", "flowradar"] {
+        for heavy in ["voting", "augmented", "elastic"] {
+            let command = format!("count words --seed 1 --decoder lsmr --base {base} --heavy {heavy} --json --top 3");
+            let answer = folder.run(&command).json();
+            let top: Vec<_> = (0..3).map(|i| answer["top"][i]["estimate"].as_u64()).collect();
+            assert_eq!(top, [Some(60), Some(40), Some(20)], "{base}, {heavy}");
+        }
+    }
+}
+
+#[test]
 fn every_decoder_counts() {
     let folder = Folder::with("words", words());
     for decoder in ["delta", "em", "learned", "refined", "cm", "lsmr", "lsqr", "omp", "map"] {

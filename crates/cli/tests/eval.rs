@@ -79,7 +79,7 @@ fn json_has_every_field() {
     assert_eq!(names, [("ucl-learned", 0), ("ucl-learned", 1), ("cm", 0), ("cm", 1)]);
     let fields = "method input items keys memory_budget memory_used memory_parts aae are wmrd entropy_error coverage \
                   bound_violations bound_width insert_mops query_mops train_seconds train_epochs decode_ms uplink_bytes \
-                  uplink_bytes_per_item control_bytes exact_map_bytes snapshots seed";
+                  uplink_bytes_per_item control_bytes exact_map_bytes snapshots seed base heavy";
     for row in &rows {
         for field in fields.split_whitespace() {
             assert!(row.get(field).is_some(), "{field} is missing in {row}");
@@ -105,7 +105,7 @@ fn a_shape_by_hand() {
                    --shape slots=50,width=64,depth=3,bloom-bits=4096,bloom-hashes=5,vote-ratio=2";
     let rows = objects(folder.run(command));
     let shape = serde_json::json!({
-        "slots": 50, "width": 64, "rows": 3, "bloom_bits": 4096, "bloom_hashes": 5, "vote_ratio": 2, "counter_bits": 8, "signed": 0,
+        "slots": 50, "width": 64, "rows": 3, "bloom_bits": 4096, "bloom_hashes": 5, "vote_ratio": 2, "counter_bits": 8,
     });
     assert_eq!(rows[0]["shape"], shape);
     assert_eq!((&rows[0]["rule"], &rows[0]["interval"]), (&"new".into(), &Value::Null));
@@ -113,6 +113,29 @@ fn a_shape_by_hand() {
     assert_eq!(rows[1]["memory_budget"], rows[0]["memory_budget"], "the same bytes for all");
     let paper = objects(folder.run("eval zipf:1.1:1000:100 --json --method ucl-cm --shape slots=3000"));
     assert_eq!((&paper[0]["rule"], &paper[0]["counter_bits"]), (&"paper".into(), &32.into()));
+}
+
+#[test]
+fn other_base_sketches_and_heavy_parts() {
+    let folder = Folder::new();
+    for base in ["count-min", "count-sketch", "flowradar"] {
+        for heavy in ["voting", "augmented", "elastic"] {
+            let command = "eval zipf:1.1:3000:500 --memory 4KB --method ucl-learned --epochs 2 --window 3 --json";
+            let rows = objects(folder.run(&format!("{command} --base {base} --heavy {heavy}")));
+            assert_eq!((&rows[0]["base"], &rows[0]["heavy"]), (&base.into(), &heavy.into()));
+            assert_eq!((&rows[0]["error"], &rows[0]["bound_violations"]), (&Value::Null, &0.into()), "{}", rows[0]);
+            assert!(rows[0]["memory_used"].as_u64() <= Some(4096));
+        }
+    }
+    // What cannot be decoded is named, beside what can; if there is nothing else, the command fails.
+    let run = folder.run("eval zipf:1.1:3000:500 --memory 4KB --method ucl-lsmr,ucl-em --base count-sketch");
+    let note = run.out.lines().last().unwrap();
+    let why = "the decoder 'em' cannot decode this sketch: it needs columns without negative coefficients";
+    assert_eq!((run.code, note), (0, format!("ucl-em at 4KB failed: {why}.").as_str()));
+    let run = folder.run("eval zipf:1.1:3000:500 --memory 4KB --method ucl-em --base count-sketch --json");
+    assert_eq!((run.code, run.err.as_str()), (1, "ucl: no method could be measured\n"));
+    let row: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(row["error"], why);
 }
 
 #[test]
@@ -152,7 +175,7 @@ fn what_is_wrong_with_the_command_line() {
     For more information, try '--help'.
     "#);
     insta::assert_snapshot!(failed("--shape slots=10,height=4"), @r#"
-    ucl: invalid value 'slots=10,height=4' for '--shape <SHAPE>': there is no 'height'; a shape has slots, width, depth, bloom-bits, bloom-hashes, vote-ratio, counter-bits and signed
+    ucl: invalid value 'slots=10,height=4' for '--shape <SHAPE>': there is no 'height'; a shape has slots, width, depth, bloom-bits, bloom-hashes, vote-ratio and counter-bits
 
     For more information, try '--help'.
     "#);

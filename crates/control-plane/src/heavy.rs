@@ -4,7 +4,8 @@ use ucl_data_plane::Memory;
 
 use crate::registry::KeyId;
 
-/// A slot's holder and the exact weight it held.
+/// A slot's holder and the exact weight it held: 0 if it was flushed or exchanged into the sketch, and then it may be hit
+/// again without a word about who it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub key: KeyId,
@@ -39,7 +40,7 @@ impl HeavyMirror {
         let entry = &mut self.slots[slot as usize];
         let former = entry.take();
         let key = holder.or(former.map(|held| held.key));
-        *entry = key.filter(|_| count > 0).map(|key| Held { key, count });
+        *entry = key.map(|key| Held { key, count });
         changes.extend(former.map(|held| (held.key, -(held.count as i64))));
         changes.extend(entry.map(|held| (held.key, held.count as i64)));
         former.filter(|_| holder.is_some())

@@ -10,7 +10,8 @@
 //!
 //! # What is guaranteed
 //!
-//! - `lower <= true count <= upper` for every key, known or not, at any moment.
+//! - `lower <= true count <= upper` for every key, known or not, at any moment. (Count Sketch's are wide;
+//!   [`QueryView::probable`] has tighter ones that hold with a stated probability.)
 //! - A lost, repeated or reordered report is detected: the rows of counters must add up to what entered the sketch.
 //! - Asking changes nothing: [`ControlPlane::view`] peeks.
 //!
@@ -24,6 +25,7 @@ pub mod delta;
 mod heavy;
 mod packed;
 mod plane;
+mod probable;
 mod registry;
 mod segment;
 pub mod self_check;
@@ -35,6 +37,7 @@ mod window;
 pub use decoder::DecoderKind;
 pub use decoder::judge::{Fallback, Verdict};
 pub use plane::{ControlPlane, Fault, Settings, SettingsError, TrainingJob};
+pub use probable::PROBABILITY;
 pub use registry::{KeyId, Registry};
 pub use segment::{ReportError, Segment};
 pub use self_check::SelfCheck;

@@ -360,7 +360,9 @@ impl ControlPlane {
             // It went into the sketch, even if the Bloom filter kept its key from us then.
             self.keys[former.key.0 as usize].raise_floor(former.count);
             let column = self.give_column(former.key, false);
-            self.evicted.push((column, former.count));
+            if former.count > 0 {
+                self.evicted.push((column, former.count));
+            }
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! every row of unsigned counters must add up to the weight that the data plane says it put in. A lost, repeated or
 //! reordered report breaks that sum, and is named, never silently wrong.
 
-use ucl_data_plane::{ColumnMap, Config, Cut, HashSeed, RowMap};
+use ucl_data_plane::{BaseMap, ColumnMap, Config, Cut, HashSeed};
 use ucl_equations::{ColumnId, Columns};
 
 use crate::registry::{KeyId, key_hash};
@@ -26,7 +26,7 @@ const NONE: u32 = u32::MAX;
 pub struct Segment {
     config: Config,
     seed: HashSeed,
-    map: RowMap,
+    map: BaseMap,
     columns: Columns,
     /// The key of each column.
     keys: Vec<KeyId>,
@@ -86,8 +86,8 @@ pub enum ReportError {
     },
     /// A cut was lost or repeated: the rows no longer add up.
     #[error(
-        "at item {items} row {row} of the counters adds up to {sum}, but {sketch_weight} entered the sketch: \
-         a report was lost or repeated"
+        "at item {items} row {row} of the counters adds up to {sum}, but {sketch_weight} entered the sketch, \
+         {per_key} times in every row: a report was lost or repeated"
     )]
     RowSum {
         /// Item index of the cut.
@@ -95,9 +95,11 @@ pub enum ReportError {
         /// The row.
         row: usize,
         /// Its sum.
-        sum: i64,
-        /// What it should be.
+        sum: i128,
+        /// What entered the sketch.
         sketch_weight: u64,
+        /// At so many counters of every row.
+        per_key: u16,
     },
     /// A slot number outside the heavy part.
     #[error("a report names heavy slot {slot}, but there are {slots}")]
@@ -121,11 +123,11 @@ impl Segment {
     /// An empty segment.
     pub fn new(config: Config) -> Self {
         let geometry = config.shape.geometry();
-        let (counters, degree) = (geometry.counters(), usize::from(geometry.rows));
+        let (counters, degree) = (geometry.counters(), usize::from(geometry.degree));
         Self {
             config,
             seed: HashSeed::new(config.seed),
-            map: RowMap::new(geometry),
+            map: BaseMap::new(&config.shape),
             columns: if geometry.signed { Columns::signed(counters, degree) } else { Columns::ones(counters, degree) },
             keys: Vec::new(),
             column_of: Vec::new(),
@@ -168,7 +170,7 @@ impl Segment {
             return column;
         }
         let column = self.map.column(key_hash(&self.seed, identity));
-        let id = if self.config.shape.signed {
+        let id = if self.config.shape.signed() {
             self.columns.push_signed(column.indices(), column.signs())
         } else {
             self.columns.push(column.indices())
@@ -194,7 +196,7 @@ impl Segment {
         // Most epochs bring no carry at all.
         self.carried.resize(counters, 0);
         let slot = &mut self.carried[at as usize];
-        *slot += times * self.config.shape.counter_bits.carry_unit(self.config.shape.signed);
+        *slot += times * self.config.shape.counter_bits.carry_unit(self.config.shape.signed());
         self.carries = self.carries.wrapping_add(times as u64);
         Ok(())
     }
@@ -223,11 +225,21 @@ impl Segment {
         self.carried = Vec::new();
         self.carries = 0;
         self.sketch_weight = cut.sketch_weight;
-        if !self.config.shape.signed {
-            for (row, counters) in self.cumulative.chunks(self.config.shape.width as usize).enumerate() {
-                let sum: i64 = counters.iter().sum();
-                if sum != cut.sketch_weight as i64 {
-                    return Err(ReportError::RowSum { items: cut.items, row, sum, sketch_weight: cut.sketch_weight });
+        let geometry = self.config.shape.geometry();
+        if !geometry.signed {
+            // Sums of 128 bits: with several counters of a key in one row they may pass 2^63.
+            let want = i128::from(cut.sketch_weight) * i128::from(geometry.per_row());
+            for (row, counters) in self.cumulative.chunks(geometry.width as usize).enumerate() {
+                let sum: i128 = counters.iter().copied().map(i128::from).sum();
+                if sum != want {
+                    let per_key = geometry.per_row();
+                    return Err(ReportError::RowSum {
+                        items: cut.items,
+                        row,
+                        sum,
+                        sketch_weight: cut.sketch_weight,
+                        per_key,
+                    });
                 }
             }
         }

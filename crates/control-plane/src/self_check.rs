@@ -103,6 +103,7 @@ pub(crate) fn residual(
     if last == 0 || columns.is_empty() || y[rows.row(last)].iter().all(|&y| y == 0.0) {
         return Ok(None);
     }
-    let fewer = Geometry { rows: last as u16, ..geometry };
+    let degree = geometry.degree - geometry.per_row();
+    let fewer = Geometry { rows: last as u16, degree, ..geometry };
     left_out::residual(columns, rows, y, Some(&[last]), |part| decode(part.columns, fewer, part.y)).map(Some)
 }

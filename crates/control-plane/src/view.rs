@@ -12,6 +12,7 @@ use crate::decoder::DecoderKind;
 use crate::delta::Epoch;
 use crate::packed::Packed;
 use crate::plane::{ControlPlane, Fault, Mode, decode_snapshot, least};
+use crate::probable::{MedianBound, PROBABILITY};
 use crate::registry::{KeyId, Registry};
 use crate::segment::Segment;
 use crate::self_check::Check;
@@ -131,6 +132,10 @@ struct SegmentAtCut {
     mapping: Segment,
     counters: Vec<i64>,
     sketch_weight: u64,
+    /// Count Sketch only.
+    median: Option<MedianBound>,
+    /// What the heavy part holds of each key, where that has to be told from the rest.
+    held: Vec<u64>,
 }
 
 /// What a peek brings: as reports, but kept apart, since asking never changes state.
@@ -267,7 +272,12 @@ impl ControlPlane {
             };
             *record = Record { estimate, lower, upper: upper.max(lower) };
         }
+        let median = MedianBound::new(config.shape.geometry(), &counters, peeked.sketch_weight);
+        let mut held_by_key = vec![0; if median.is_some() { registry.len() } else { 0 }];
         for held in heavy.iter() {
+            if let Some(by_key) = held_by_key.get_mut(held.key.0 as usize) {
+                *by_key += held.count;
+            }
             let record = &mut records[held.key.0 as usize];
             record.estimate += held.count;
             record.lower += held.count;
@@ -278,7 +288,13 @@ impl ControlPlane {
             record.upper = record.upper.min(peeked.weight);
             record.estimate = record.estimate.min(record.upper);
         }
-        let segment = SegmentAtCut { mapping: Segment::new(config), counters, sketch_weight: peeked.sketch_weight };
+        let segment = SegmentAtCut {
+            mapping: Segment::new(config),
+            counters,
+            sketch_weight: peeked.sketch_weight,
+            median,
+            held: held_by_key,
+        };
         Ok(QueryView {
             registry,
             records,
@@ -323,7 +339,7 @@ fn upper_bounds(segment: &Segment, counters: &[i64], sketch_weight: u64) -> Vec<
     (0..columns.len() as u32)
         .map(ColumnId)
         .map(|id| {
-            if !segment.config().shape.signed {
+            if !segment.config().shape.signed() {
                 return least(columns.indices(id), counters);
             }
             let entries = columns.indices(id).iter().enumerate();
@@ -337,7 +353,7 @@ fn upper_bounds(segment: &Segment, counters: &[i64], sketch_weight: u64) -> Vec<
 
 fn unknown_upper(segment: &Segment, identity: &[u8], counters: &[i64], sketch_weight: u64) -> u64 {
     let column = segment.positions(identity);
-    if !segment.config().shape.signed {
+    if !segment.config().shape.signed() {
         return least(column.indices(), counters);
     }
     let entries = column.indices().iter().zip(column.signs());
@@ -347,7 +363,9 @@ fn unknown_upper(segment: &Segment, identity: &[u8], counters: &[i64], sketch_we
 /// Count Sketch: `sign · y = x + (the others' weight, some of it negative)`, and the others have at most `W - x`, so
 /// `x <= (sign · y + W) / 2` in every row.
 fn signed_upper(values: impl Iterator<Item = i64>, sketch_weight: u64) -> u64 {
-    values.map(|value| ((value + sketch_weight as i64) / 2).max(0) as u64).min().unwrap_or(0)
+    // Both may be near 2^63.
+    let upper = |value: i64| ((i128::from(value) + i128::from(sketch_weight)) / 2).max(0) as u64;
+    values.map(upper).min().unwrap_or(0)
 }
 
 impl QueryView {
@@ -367,6 +385,46 @@ impl QueryView {
                 Estimate { estimate: 0, lower: 0, upper, bound: BoundKind::Guaranteed, source: Source::Unknown }
             }
         }
+    }
+
+    /// The answer for one key with the tightest bounds there are. For Count Sketch these hold with probability
+    /// [`PROBABILITY`] each, for keys chosen without looking at the seed; for other sketches they are guaranteed, as in
+    /// [`QueryView::estimate`]. The estimate is moved into them.
+    ///
+    /// ```
+    /// use ucl_control_plane::{BoundKind, ControlPlane, DecoderKind, Settings};
+    /// use ucl_data_plane::{Base, Config, DataPlane, KeyFormat, ReportRule, Shape};
+    /// let shape = Shape { base: Base::CountSketch, slots: 10, ..Shape::PAPER_64KB };
+    /// let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+    /// let settings = Settings { decoder: DecoderKind::Cm, ..Settings::default() };
+    /// let (mut data, mut control) = (DataPlane::<4>::new(config)?, ControlPlane::new(config, settings)?);
+    /// for i in 0..50_000u32 {
+    ///     data.insert(&(i % 500).to_le_bytes(), 1, &mut control)?;
+    /// }
+    /// let view = control.view(|sink| data.peek(sink))?;
+    /// let (certain, probable) = (view.estimate(&[7, 0, 0, 0]), view.probable(&[7, 0, 0, 0]));
+    /// assert_eq!(probable.bound, BoundKind::Probable(0.95));
+    /// assert!(probable.lower <= 100 && 100 <= probable.upper && probable.upper < certain.upper / 10);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn probable(&self, key: &[u8]) -> Estimate {
+        let certain = self.estimate(key);
+        let (segment, mut room) = (&self.segment, [0; 16]);
+        let (Some(median), Some(identity)) = (segment.median, self.registry.identity(key, &mut room)) else {
+            return certain;
+        };
+        let column = segment.mapping.positions(identity);
+        let entries = column.indices().iter().zip(column.signs());
+        let (low, high) = median.bounds(entries.map(|(&at, &sign)| i64::from(sign) * segment.counters[at as usize]));
+        let held = self.registry.find(identity).map_or(0, |id| segment.held[id.0 as usize]);
+        let lower = certain.lower.max(held.saturating_add(low));
+        let upper = certain.upper.min(held.saturating_add(high));
+        if lower > upper {
+            // This is one of the 5%, for the guaranteed bounds contradict it.
+            return certain;
+        }
+        let bound = BoundKind::Probable(PROBABILITY);
+        Estimate { estimate: certain.estimate.clamp(lower, upper), lower, upper, bound, source: certain.source }
     }
 
     /// The answer for a known key.

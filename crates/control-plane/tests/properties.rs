@@ -4,9 +4,11 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use ucl_control_plane::{ControlPlane, DecoderKind, Fault, ReportError, Settings, Source};
-use ucl_data_plane::{BloomKind, Config, CounterBits, DataPlane, KeyFormat, Report, ReportRule, ReportSink, Shape};
+use ucl_data_plane::{
+    Base, BloomKind, Config, CounterBits, DataPlane, HeavyKind, KeyFormat, Report, ReportRule, ReportSink, Shape,
+};
 
-fn config(signed: bool) -> impl Strategy<Value = Config> {
+fn config(base: Base) -> impl Strategy<Value = Config> {
     (1u32..8, 1u32..9, 1u16..5, 1u32..30, prop::sample::select(&CounterBits::ALL[..]), 0u32..400, 0u8..3, any::<u64>())
         .prop_map(move |(slots, vote_ratio, rows, width, counter_bits, bloom_bits, rule, seed)| Config {
             keys: KeyFormat::Fixed(4),
@@ -16,7 +18,8 @@ fn config(signed: bool) -> impl Strategy<Value = Config> {
                 rows,
                 width,
                 counter_bits,
-                signed,
+                heavy: HeavyKind::Voting,
+                base,
                 bloom: BloomKind::Classic,
                 bloom_bits,
                 bloom_hashes: 2,
@@ -90,7 +93,7 @@ proptest! {
 
     #[test]
     fn bounds_hold_for_count_min(
-        config in config(false),
+        config in config(Base::CountMin),
         stream in stream(),
         interval in 1usize..200,
         decoder in prop::sample::select(&[DecoderKind::Cm, DecoderKind::Map, DecoderKind::Lsqr, DecoderKind::Lsmr, DecoderKind::Omp, DecoderKind::Em][..]),
@@ -99,13 +102,13 @@ proptest! {
     }
 
     #[test]
-    fn bounds_hold_for_delta(config in config(false), stream in stream(), interval in 1usize..80) {
+    fn bounds_hold_for_delta(config in config(Base::CountMin), stream in stream(), interval in 1usize..80) {
         check_bounds(config, DecoderKind::Delta, &stream, interval)?;
     }
 
     #[test]
     fn bounds_hold_for_count_sketch(
-        config in config(true),
+        config in config(Base::CountSketch),
         stream in stream(),
         interval in 1usize..200,
         decoder in prop::sample::select(&[DecoderKind::Cm, DecoderKind::Lsqr, DecoderKind::Lsmr, DecoderKind::Omp][..]),
@@ -155,7 +158,7 @@ proptest! {
 
     /// Cutting at the end and then peeking answers as peeking at the open epoch does.
     #[test]
-    fn a_peek_is_as_good_as_a_cut(config in config(false), stream in stream(), interval in 1usize..80) {
+    fn a_peek_is_as_good_as_a_cut(config in config(Base::CountMin), stream in stream(), interval in 1usize..80) {
         let (mut data, mut control) = run(config, DecoderKind::Delta, &stream, interval);
         let open = control.view(|sink| data.peek(sink)).unwrap();
         data.cut(&mut control);
@@ -169,7 +172,7 @@ proptest! {
 
     /// A report that is lost, repeated or moved to another epoch is noticed at the next cut.
     #[test]
-    fn tampering_is_noticed(config in config(false), stream in stream(), interval in 5usize..60, at: prop::sample::Index, how in 0..2) {
+    fn tampering_is_noticed(config in config(Base::CountMin), stream in stream(), interval in 5usize..60, at: prop::sample::Index, how in 0..2) {
         let mut data = DataPlane::<4>::new(config).unwrap();
         let mut reports = Recorder::default();
         for (i, &(key, weight)) in stream.iter().enumerate() {
@@ -249,7 +252,7 @@ impl Recorded {
 
 #[test]
 fn an_unsupported_pair_is_named() {
-    let shape = Shape { signed: true, ..Shape::PAPER_64KB };
+    let shape = Shape { base: Base::CountSketch, ..Shape::PAPER_64KB };
     let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
     let settings = Settings { decoder: DecoderKind::Em, ..Settings::default() };
     let error = ControlPlane::new(config, settings).err().unwrap().to_string();

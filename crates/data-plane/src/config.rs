@@ -4,28 +4,30 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::bloom::BloomKind;
-use crate::column::Geometry;
+use crate::column::{Base, Geometry};
 use crate::counters::CounterBits;
 use crate::hash::{MAX_BLOOM_HASHES, MAX_DEGREE};
-use crate::heavy::CHUNK;
+use crate::heavy::{CHUNK, HeavyKind};
 use crate::key::{KeyFormat, MAX_KEY_BYTES};
 use crate::report::ReportRule;
 
 /// The sizes of the three parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// Slots of the heavy part.
+    /// Which table holds the hot keys.
+    pub heavy: HeavyKind,
+    /// Its slots.
     pub slots: u32,
-    /// `vote_ratio · new <= old` evicts; 1 as published.
+    /// `vote_ratio · new <= old` evicts; 1 as published (8 in Elastic Sketch). Augmented Sketch's filter has no votes.
     pub vote_ratio: u32,
-    /// Rows of the linear sketch.
+    /// Which linear sketch counts the rest.
+    pub base: Base,
+    /// Its rows, which is to say its counters per key.
     pub rows: u16,
-    /// Counters per row.
+    /// Counters per row. FlowRadar has as many counters in all (`rows × width`), but in one array.
     pub width: u32,
     /// Bits per counter.
     pub counter_bits: CounterBits,
-    /// Signed columns (Count Sketch) instead of ones (Count-Min).
-    pub signed: bool,
     /// How Bloom bits are placed.
     pub bloom: BloomKind,
     /// Bits of the Bloom filter.
@@ -37,12 +39,13 @@ pub struct Shape {
 impl Shape {
     /// The paper's shape for Retail at 64KB: 3000 slots, Count-Min 4×1024 of 32 bits, 80,000 Bloom bits, 8 hashes.
     pub const PAPER_64KB: Self = Self {
+        heavy: HeavyKind::Voting,
         slots: 3000,
         vote_ratio: 1,
+        base: Base::CountMin,
         rows: 4,
         width: 1024,
         counter_bits: CounterBits::B32,
-        signed: false,
         bloom: BloomKind::Classic,
         bloom_bits: 80_000,
         bloom_hashes: 8,
@@ -50,7 +53,16 @@ impl Shape {
 
     /// The linear sketch's geometry.
     pub fn geometry(&self) -> Geometry {
-        Geometry { rows: self.rows, width: self.width, signed: self.signed }
+        let Self { rows, width, .. } = *self;
+        match self.base {
+            Base::CountMin | Base::CountSketch => Geometry { rows, width, degree: rows, signed: self.signed() },
+            Base::FlowRadar => Geometry { rows: 1, width: u32::from(rows) * width, degree: rows, signed: false },
+        }
+    }
+
+    /// Whether counters may be negative.
+    pub fn signed(&self) -> bool {
+        self.base.signed()
     }
 
     /// Bytes by part, before anything is built.
@@ -62,14 +74,13 @@ impl Shape {
     /// assert!(memory.total() <= 65_536);
     /// ```
     pub fn memory(&self, keys: KeyFormat) -> Memory {
-        let slot = keys.slot_bytes() + 8;
         let bloom = self.bloom.whole_bits(self.bloom_bits, self.bloom_hashes).div_ceil(32) * 4;
         let deferred = match keys {
-            KeyFormat::Fixed(bytes) => CHUNK * deferred_entry_bytes(bytes.into()),
-            KeyFormat::Digest => 0,
+            KeyFormat::Fixed(bytes) if !self.heavy.sees_sketch() => CHUNK * deferred_entry_bytes(bytes.into()),
+            KeyFormat::Fixed(_) | KeyFormat::Digest => 0,
         };
         let mut memory = Memory::default();
-        memory.add("heavy", self.slots as usize * slot);
+        memory.add("heavy", self.heavy.bytes(self.slots as usize, keys.slot_bytes()));
         memory.add("counters", self.counter_bits.bytes(self.geometry().counters()));
         memory.add("bloom", bloom as usize);
         memory.add("deferred", deferred);
@@ -195,6 +206,14 @@ pub enum ConfigError {
         want: usize,
         /// Given.
         got: usize,
+    },
+    /// Build the data plane with the heavy part that its configuration names.
+    #[error("the configuration names the heavy part '{want}', but the data plane has '{got}'")]
+    Heavy {
+        /// Configured.
+        want: HeavyKind,
+        /// Given.
+        got: HeavyKind,
     },
     /// Choose one of the four widths.
     #[error("counters have 4, 8, 16 or 32 bits, not {bits}")]

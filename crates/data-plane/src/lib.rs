@@ -2,9 +2,10 @@
 //!
 //! Three structures share the budget (paper, Algorithm 1):
 //!
-//! - the **heavy part** ([`heavy`]) holds hot keys exactly, one per slot, defended by votes;
-//! - the **linear sketch** ([`counters`], [`column`]) counts everything else: `y = A x`, each key adding to one counter
-//!   per row;
+//! - the **heavy part** ([`heavy`]) holds hot keys exactly: the paper's filter with votes, Augmented Sketch's or Elastic
+//!   Sketch's ([`HeavyKind`]);
+//! - the **linear sketch** ([`counters`], [`column`]) counts everything else: `y = A x`, each key adding to a few counters,
+//!   as in Count-Min, Count Sketch or FlowRadar ([`Base`]);
 //! - the **Bloom filter** ([`bloom`]) remembers which keys were reported, so that each is sent about once.
 //!
 //! What the control plane needs to turn the counters back into counts per key leaves through a
@@ -44,11 +45,14 @@ mod refresh;
 mod report;
 
 pub use bloom::{BloomFilter, BloomKind};
-pub use column::{Column, ColumnMap, CounterIndex, Geometry, RowMap};
+pub use column::{ArrayMap, Base, BaseMap, Column, ColumnMap, CounterIndex, Geometry, RowMap, UnknownBase};
 pub use config::{Config, ConfigError, Memory, Shape};
 pub use counters::{CounterBits, CounterWords, Counters};
 pub use hash::{HashSeed, KeyHash, MAX_BLOOM_HASHES, MAX_DEGREE};
-pub use heavy::{HandedOn, HeavyPart, Offer, Reason, SlotChange, VotingFilter};
+pub use heavy::{
+    AnyHeavy, AugmentedFilter, ElasticBuckets, HandedOn, HeavyKind, HeavyPart, Offer, Reason, SlotChange, UnknownHeavy,
+    VotingFilter,
+};
 pub use key::{KeyFormat, MAX_KEY_BYTES, digest};
 pub use plane::DataPlane;
 pub use report::{Cut, KeyFlags, KeyRef, Report, ReportRule, ReportSink};

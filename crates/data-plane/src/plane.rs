@@ -4,13 +4,14 @@
 //! item -> heavy part -- own slot --------------------------> done
 //!              \------ passed, or its former holder evicted -> counters (+ carries), Bloom filter -> report if new
 //! ```
+//! Behind Augmented Sketch's filter a passed key may then change places with a holder, by the sketch's own estimate of it.
 
 use crate::bloom::BloomFilter;
-use crate::column::{CounterIndex, RowMap};
+use crate::column::{BaseMap, CounterIndex, RowMap};
 use crate::config::{Config, ConfigError, Memory};
 use crate::counters::{Counters, Unsigned, Word};
-use crate::hash::{HashSeed, KeyHash};
-use crate::heavy::{CHUNK, HandedOn, HeavyPart, Offer, Reason, VotingFilter};
+use crate::hash::{HashSeed, KeyHash, MAX_DEGREE};
+use crate::heavy::{AnyHeavy, CHUNK, HandedOn, HeavyPart, Offer, Reason, VotingFilter};
 use crate::key::{KeyFormat, MAX_KEY_BYTES, digest};
 use crate::refresh::Refresh;
 use crate::report::{Cut, KeyFlags, KeyRef, Report, ReportRule, ReportSink};
@@ -28,7 +29,7 @@ pub struct DataPlane<const N: usize, H = VotingFilter<N>> {
 struct Light {
     config: Config,
     seed: HashSeed,
-    map: RowMap,
+    map: BaseMap,
     counters: Counters,
     bloom: BloomFilter,
     refresh: Refresh,
@@ -91,20 +92,41 @@ impl<const N: usize> DataPlane<N> {
     }
 }
 
+impl<const N: usize> DataPlane<N, AnyHeavy<N>> {
+    /// An empty data plane with the heavy part that the configuration names.
+    ///
+    /// ```
+    /// use ucl_data_plane::{AnyHeavy, Base, Config, DataPlane, HeavyKind, KeyFormat, Report, ReportRule, Shape};
+    ///
+    /// let shape = Shape { heavy: HeavyKind::Augmented, base: Base::CountSketch, slots: 10, ..Shape::PAPER_64KB };
+    /// let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::Paper, seed: 1 };
+    /// let mut plane = DataPlane::<4, AnyHeavy<4>>::any(config)?;
+    /// plane.insert(&[7; 4], 5, &mut |_: Report<'_>| ())?;
+    /// assert_eq!(plane.exact(&[7; 4]), 5);
+    /// # Ok::<(), ucl_data_plane::ConfigError>(())
+    /// ```
+    pub fn any(config: Config) -> Result<Self, ConfigError> {
+        config.shape.validate()?;
+        Self::with_heavy(config, AnyHeavy::new(&config.shape))
+    }
+}
+
 impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
-    /// An empty data plane behind `heavy`.
+    /// An empty data plane behind `heavy`, which must be as the shape says.
     pub fn with_heavy(config: Config, heavy: H) -> Result<Self, ConfigError> {
         config.shape.validate()?;
+        if config.shape.heavy != heavy.kind() {
+            return Err(ConfigError::Heavy { want: config.shape.heavy, got: heavy.kind() });
+        }
         if config.keys.slot_bytes() != N {
             return Err(ConfigError::KeySize { want: config.keys.slot_bytes(), got: N });
         }
         let shape = config.shape;
-        let geometry = shape.geometry();
         let light = Light {
             config,
             seed: HashSeed::new(config.seed),
-            map: RowMap::new(geometry),
-            counters: Counters::new(geometry.counters(), shape.counter_bits, shape.signed),
+            map: BaseMap::new(&shape),
+            counters: Counters::new(shape.geometry().counters(), shape.counter_bits, shape.signed()),
             bloom: BloomFilter::new(shape.bloom, shape.bloom_bits, shape.bloom_hashes),
             refresh: Refresh::default(),
             sketch_weight: 0,
@@ -139,7 +161,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         memory.add("heavy", self.heavy.memory());
         memory.add("counters", self.light.counters.memory());
         memory.add("bloom", self.light.bloom.memory());
-        if let KeyFormat::Fixed(_) = self.light.config.keys {
+        if self.light.config.keys != KeyFormat::Digest && !self.heavy.kind().sees_sketch() {
             memory.add("deferred", CHUNK * (size_of::<HandedOn<N>>() + size_of::<u32>()));
         }
         memory
@@ -159,11 +181,29 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
             self.light.record(key, weight, Reason::Passed, sink);
             return Ok(());
         }
-        let mut out = HandedOn::NOTHING;
-        if self.heavy.offer(self.light.seed.hash(key), key, weight as u32, &mut out) == Offer::HandedOn {
-            self.light.record(&out.key, out.weight().into(), out.reason(), sink);
-        }
+        self.offer(key, weight as u32, sink);
         Ok(())
+    }
+
+    /// Offers one item to the heavy part, and records what it hands on.
+    #[inline(always)]
+    fn offer(&mut self, key: &[u8; N], weight: u32, sink: &mut impl ReportSink) {
+        let (hash, mut out) = (self.light.seed.hash(key), HandedOn::NOTHING);
+        if self.heavy.offer(hash, key, weight, &mut out) == Offer::HandedOn {
+            self.light.record(&out.key, out.weight().into(), out.reason(), sink);
+            if let Some(evicted) = self.exchange(hash, key, out.reason()) {
+                self.light.record(&evicted.key, evicted.weight().into(), evicted.reason(), sink);
+            }
+        }
+    }
+
+    /// Gives a key that has just passed the chance to take a slot, if the heavy part does such things.
+    #[inline(always)]
+    fn exchange(&mut self, hash: KeyHash, key: &[u8; N], reason: Reason) -> Option<HandedOn<N>> {
+        if !self.heavy.kind().sees_sketch() || reason != Reason::Passed {
+            return None;
+        }
+        self.heavy.after_pass(hash, key, self.light.estimate(hash))
     }
 
     /// Inserts items of weight 1: the same state and the same reports in the same order as inserting one by one,
@@ -208,6 +248,13 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
 
     #[inline(always)]
     fn deferred(&mut self, keys: &[[u8; N]], weight: impl Fn(usize) -> u32, sink: &mut impl ReportSink) {
+        if self.heavy.kind().sees_sketch() {
+            // An exchange needs the counters as they are after the pass.
+            for (i, key) in keys.iter().enumerate() {
+                self.offer(key, weight(i), sink);
+            }
+            return;
+        }
         let mut buffer = [HandedOn::NOTHING; CHUNK];
         for (chunk, keys) in keys.chunks(CHUNK).enumerate() {
             let weight = |i| weight(chunk * CHUNK + i);
@@ -273,11 +320,9 @@ impl<H: HeavyPart<16>> DataPlane<16, H> {
         }
         if offer == Offer::HandedOn {
             let weight = if too_heavy { weight } else { out.weight().into() };
-            self.light.count(self.light.seed.hash(&out.key), weight, sink);
-            // The key was sent when it was first seen: only its heat may be news.
-            if out.reason() == Reason::EvictedHot && self.light.config.rule == ReportRule::Paper {
-                let flags = KeyFlags { hot: true, fresh: false };
-                sink.report(Report::Key { key: KeyRef::Digest(out.key), flags });
+            self.light.record_digest(&out.key, weight, out.reason(), sink);
+            if !too_heavy && let Some(evicted) = self.exchange(hash, &digest, out.reason()) {
+                self.light.record_digest(&evicted.key, evicted.weight().into(), evicted.reason(), sink);
             }
         }
         Ok(())
@@ -289,11 +334,12 @@ impl Light {
     #[inline(never)]
     fn record_all<const N: usize>(&mut self, entries: &[HandedOn<N>], sink: &mut impl ReportSink) {
         // The usual four rows of whole-byte counters have a loop of their own, which knows both.
-        if self.config.shape.rows == 4
+        if let BaseMap::Rows(map) = self.map
+            && self.config.shape.rows == 4
             && let Some(words) = self.counters.unsigned()
         {
             let run = Run {
-                map: self.map,
+                map,
                 seed: self.seed,
                 rule: self.config.rule,
                 refresh: self.refresh,
@@ -317,8 +363,8 @@ impl Light {
     fn record<const N: usize>(&mut self, key: &[u8; N], weight: u64, reason: Reason, sink: &mut impl ReportSink) {
         let hash = self.seed.hash(key);
         let refresh = self.refresh.is_on() && {
-            let first =
-                (0..usize::from(self.config.shape.rows)).any(|row| self.counters.get(self.map.entry(hash, row).0) == 0);
+            let mut first = false;
+            self.map.entries(hash, |at, _| first |= self.counters.get(at) == 0);
             first && self.refresh.chooses(hash)
         };
         self.count(hash, weight, sink);
@@ -329,17 +375,41 @@ impl Light {
         }
     }
 
+    /// The same for a key that is known by its digest.
+    fn record_digest(&mut self, digest: &[u8; 16], weight: u64, reason: Reason, sink: &mut impl ReportSink) {
+        self.count(self.seed.hash(digest), weight, sink);
+        // The key was sent when it was first seen: only its heat may be news.
+        if reason == Reason::EvictedHot && self.config.rule == ReportRule::Paper {
+            let flags = KeyFlags { hot: true, fresh: false };
+            sink.report(Report::Key { key: KeyRef::Digest(*digest), flags });
+        }
+    }
+
     #[inline(always)]
     fn count(&mut self, hash: KeyHash, weight: u64, sink: &mut impl ReportSink) {
         self.sketch_weight += weight;
-        for row in 0..usize::from(self.config.shape.rows) {
-            let (at, negative) = self.map.entry(hash, row);
+        self.map.entries(hash, |at, negative| {
             let times = self.counters.add(at, negative, weight);
             if times != 0 {
                 self.carries = self.carries.wrapping_add(times as u64);
                 sink.report(Report::Carry { at: CounterIndex(at as u32), times });
             }
-        }
+        });
+    }
+
+    /// What the sketch by itself makes of a key, of what its counters hold now: their minimum, or their median if they
+    /// have signs (the lower one of two).
+    fn estimate(&self, hash: KeyHash) -> u64 {
+        let (mut values, mut degree) = ([0i64; MAX_DEGREE], 0);
+        self.map.entries(hash, |at, negative| {
+            let value = self.counters.get(at);
+            values[degree] = if negative { -value } else { value };
+            degree += 1;
+        });
+        let values = &mut values[..degree];
+        values.sort_unstable();
+        let rank = if self.counters.signed() { (degree - 1) / 2 } else { 0 };
+        values[rank].max(0) as u64
     }
 }
 

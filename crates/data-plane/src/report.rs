@@ -92,7 +92,7 @@ pub enum Report<'a> {
         slot: u32,
         /// The new holder (the bytes in the slot: key or digest) if the slot was taken since the last cut.
         holder: Option<&'a [u8]>,
-        /// The exact weight held; 0 when empty.
+        /// The exact weight held; 0 when empty, or when all of the holder's weight is in the sketch.
         count: u64,
     },
     /// The end of an epoch.

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 use ucl_data_plane::{
-    BloomKind, ColumnMap, Config, CounterBits, DataPlane, HashSeed, HeavyPart, KeyFlags, KeyFormat, KeyRef, Report,
-    ReportRule, RowMap, Shape,
+    AnyHeavy, Base, BaseMap, BloomKind, ColumnMap, Config, CounterBits, DataPlane, HashSeed, HeavyKind, HeavyPart,
+    KeyFlags, KeyFormat, KeyRef, Report, ReportRule, Shape,
 };
 
 /// What a control plane would have gathered.
@@ -59,35 +59,44 @@ impl Gathered {
     }
 }
 
+fn combinations() -> Vec<(Base, HeavyKind)> {
+    Base::ALL.iter().flat_map(|&base| HeavyKind::ALL.map(|heavy| (base, heavy))).collect()
+}
+
+type Plane = DataPlane<4, AnyHeavy<4>>;
+
 fn configs() -> impl Strategy<Value = Config> {
     (
-        1u32..6,
+        prop_oneof![1u32..6, 1u32..70],
         1u32..4,
         1u16..4,
         1u32..12,
         prop::sample::select(&CounterBits::ALL[..]),
-        any::<bool>(),
+        prop::sample::select(combinations()),
         any::<bool>(),
         prop_oneof![Just(0u32), 32u32..2000],
         0u8..3,
         any::<u64>(),
     )
-        .prop_map(|(slots, vote_ratio, rows, width, counter_bits, signed, split, bloom_bits, rule, seed)| Config {
-            keys: KeyFormat::Fixed(4),
-            shape: Shape {
-                slots,
-                vote_ratio,
-                rows,
-                width,
-                counter_bits,
-                signed,
-                bloom: if split { BloomKind::SplitBlock } else { BloomKind::Classic },
-                bloom_bits,
-                bloom_hashes: 3,
+        .prop_map(
+            |(slots, vote_ratio, rows, width, counter_bits, (base, heavy), split, bloom_bits, rule, seed)| Config {
+                keys: KeyFormat::Fixed(4),
+                shape: Shape {
+                    slots,
+                    vote_ratio,
+                    rows,
+                    width,
+                    counter_bits,
+                    base,
+                    heavy,
+                    bloom: if split { BloomKind::SplitBlock } else { BloomKind::Classic },
+                    bloom_bits,
+                    bloom_hashes: 3,
+                },
+                rule: [ReportRule::Paper, ReportRule::New, ReportRule::Refresh][usize::from(rule)],
+                seed,
             },
-            rule: [ReportRule::Paper, ReportRule::New, ReportRule::Refresh][usize::from(rule)],
-            seed,
-        })
+        )
 }
 
 fn streams() -> impl Strategy<Value = Vec<(u32, u64)>> {
@@ -100,9 +109,9 @@ proptest! {
 
     #[test]
     fn nothing_is_lost(config in configs(), stream in streams(), interval in 1usize..60) {
-        let unit = config.shape.counter_bits.carry_unit(config.shape.signed);
+        let unit = config.shape.counter_bits.carry_unit(config.shape.signed());
         let mut gathered = Gathered::default();
-        let mut plane = DataPlane::<4>::new(config).unwrap();
+        let mut plane = Plane::any(config).unwrap();
         let mut exact = HashMap::<u32, u64>::new();
         for (i, &(key, weight)) in stream.iter().enumerate() {
             plane.insert(&key.to_le_bytes(), weight, &mut |r: Report<'_>| gathered.take(r, unit)).unwrap();
@@ -122,7 +131,7 @@ proptest! {
         prop_assert_eq!(gathered.slots.values().sum::<u64>(), held);
 
         // The counters are exactly A x, with x what the heavy part does not hold.
-        let (seed, map) = (HashSeed::new(config.seed), RowMap::new(config.shape.geometry()));
+        let (seed, map) = (HashSeed::new(config.seed), BaseMap::new(&config.shape));
         let mut y = vec![0i64; config.shape.geometry().counters()];
         for (&key, &count) in &exact {
             let rest = count - heavy.get(&key).copied().unwrap_or(0);
@@ -134,9 +143,10 @@ proptest! {
         prop_assert_eq!(&gathered.counters, &y);
 
         // Row sums, and Count-Min's promise.
-        if !config.shape.signed {
-            for row in y.chunks(config.shape.width as usize) {
-                prop_assert_eq!(row.iter().sum::<i64>() as u64, gathered.sketch_weight);
+        let geometry = config.shape.geometry();
+        if !geometry.signed {
+            for row in y.chunks(geometry.width as usize) {
+                prop_assert_eq!(row.iter().sum::<i64>() as u64, gathered.sketch_weight * u64::from(geometry.per_row()));
             }
             for (&key, &count) in &exact {
                 let column = map.column(seed.hash(&key.to_le_bytes()));
@@ -163,8 +173,8 @@ proptest! {
 
     #[test]
     fn batches_change_nothing(config in configs(), stream in streams(), batch in 1usize..200) {
-        let unit = config.shape.counter_bits.carry_unit(config.shape.signed);
-        let (mut one, mut many) = (DataPlane::<4>::new(config).unwrap(), DataPlane::<4>::new(config).unwrap());
+        let unit = config.shape.counter_bits.carry_unit(config.shape.signed());
+        let (mut one, mut many) = (Plane::any(config).unwrap(), Plane::any(config).unwrap());
         let (mut from_one, mut from_many) = (Gathered::default(), Gathered::default());
         for part in stream.chunks(batch) {
             let keys: Vec<[u8; 4]> = part.iter().map(|(key, _)| key.to_le_bytes()).collect();
@@ -190,8 +200,8 @@ proptest! {
     /// Peeking shows what a cut would send, and leaves no trace.
     #[test]
     fn peeking_leaves_no_trace(config in configs(), stream in streams()) {
-        let unit = config.shape.counter_bits.carry_unit(config.shape.signed);
-        let (mut plane, mut unseen) = (DataPlane::<4>::new(config).unwrap(), Gathered::default());
+        let unit = config.shape.counter_bits.carry_unit(config.shape.signed());
+        let (mut plane, mut unseen) = (Plane::any(config).unwrap(), Gathered::default());
         for &(key, weight) in &stream {
             plane.insert(&key.to_le_bytes(), weight, &mut |r: Report<'_>| unseen.take(r, unit)).unwrap();
         }
@@ -209,10 +219,11 @@ proptest! {
         stream in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..3), 1u64..50), 1..300),
         seed: u64,
         paper: bool,
+        heavy in prop::sample::select(&HeavyKind::ALL[..]),
     ) {
-        let shape = Shape { slots: 3, width: 50, bloom_bits: 40_000, ..Shape::PAPER_64KB };
+        let shape = Shape { heavy, slots: 3, width: 50, bloom_bits: 40_000, ..Shape::PAPER_64KB };
         let rule = if paper { ReportRule::Paper } else { ReportRule::New };
-        let mut plane = DataPlane::<16>::new(Config { keys: KeyFormat::Digest, shape, rule, seed }).unwrap();
+        let mut plane = DataPlane::<16, AnyHeavy<16>>::any(Config { keys: KeyFormat::Digest, shape, rule, seed }).unwrap();
         let mut gathered = Gathered::default();
         let mut seen = HashSet::new();
         for (key, weight) in &stream {
@@ -234,14 +245,12 @@ proptest! {
 fn memory_is_accounted_as_it_is_held() {
     fn check<const N: usize>() {
         for bloom in [BloomKind::Classic, BloomKind::SplitBlock] {
-            for counter_bits in CounterBits::ALL {
-                let shape = Shape { bloom, counter_bits, rows: 3, width: 1001, ..Shape::PAPER_64KB };
+            for (i, (base, heavy)) in combinations().into_iter().enumerate() {
+                let counter_bits = CounterBits::ALL[i % 4];
+                let shape = Shape { bloom, counter_bits, base, heavy, rows: 3, width: 1001, ..Shape::PAPER_64KB };
                 let config = Config { keys: KeyFormat::Fixed(N as u8), shape, rule: ReportRule::New, seed: 0 };
-                assert_eq!(
-                    DataPlane::<N>::new(config).unwrap().memory(),
-                    config.memory(),
-                    "{N} {bloom:?} {counter_bits}"
-                );
+                let plane = DataPlane::<N, AnyHeavy<N>>::any(config).unwrap();
+                assert_eq!(plane.memory(), config.memory(), "{N} {shape:?}");
             }
         }
     }
@@ -261,7 +270,11 @@ fn bad_requests_are_named() {
         DataPlane::<8>::new(config).unwrap_err().to_string(),
         "a key of 8 bytes does not fit a sketch of 4-byte keys"
     );
-    let mut plane = DataPlane::<4>::new(config).unwrap();
+    assert_eq!(
+        wrong(Shape { heavy: HeavyKind::Elastic, ..config.shape }),
+        "the configuration names the heavy part 'elastic', but the data plane has 'voting'"
+    );
+    let mut plane = Plane::any(config).unwrap();
     let before = plane.clone();
     let error = plane.insert(&[0; 4], 0, &mut |_: Report<'_>| ()).unwrap_err();
     assert_eq!(error.to_string(), "an item's weight is from 1 to 2^63 - 1, not 0");

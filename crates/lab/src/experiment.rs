@@ -178,6 +178,8 @@ fn accuracy(
     row.snapshots = extras.snapshots;
     row.interval = extras.interval;
     row.rule = extras.rule.map(str::to_owned);
+    row.base = extras.base.map(str::to_owned);
+    row.heavy = extras.heavy.map(str::to_owned);
     row.counter_bits = extras.shape.get("counter_bits").copied();
     row.shape = extras.shape.iter().map(|(&name, &size)| (name.to_owned(), size)).collect();
     row.answered_by = extras.answered_by;

@@ -66,6 +66,12 @@ pub struct Row {
     pub interval: Option<u64>,
     /// Which keys are sent.
     pub rule: Option<String>,
+    /// The linear sketch.
+    #[serde(default)]
+    pub base: Option<String>,
+    /// The heavy part.
+    #[serde(default)]
+    pub heavy: Option<String>,
     /// Bits per counter.
     pub counter_bits: Option<u64>,
     /// The sizes by name.

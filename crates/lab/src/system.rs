@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ucl_sketch::{ConfigError, CounterBits, Fault, KeyFormat, Memory, ReportRule, Shape};
+use ucl_sketch::{Base, ConfigError, CounterBits, Fault, HeavyKind, KeyFormat, Memory, ReportRule, Shape};
 use ucl_streams::Batch;
 
 /// A system under measurement. The runner inserts the whole stream, calls [`finish`](System::finish) once, and then asks for
@@ -100,6 +100,10 @@ pub struct Extras {
     pub interval: Option<u64>,
     /// Which keys are sent.
     pub rule: Option<&'static str>,
+    /// The linear sketch.
+    pub base: Option<&'static str>,
+    /// The heavy part.
+    pub heavy: Option<&'static str>,
     /// Sizes by name.
     pub shape: BTreeMap<&'static str, u64>,
 }
@@ -134,6 +138,10 @@ pub enum Pass {
 pub struct Options {
     /// A shape of the UCL-sketch by hand. Its bytes become the budget of the other systems.
     pub shape: Option<Shape>,
+    /// The linear sketch of the UCL-sketch, instead of Count-Min.
+    pub base: Option<Base>,
+    /// The heavy part of the UCL-sketch, instead of the paper's.
+    pub heavy: Option<HeavyKind>,
     /// Items between two cuts, `Some(None)` for no cuts; what goes with the decoder if not given.
     pub interval: Option<Option<u64>>,
     /// Bits per counter, instead of the planner's choice.

@@ -1,7 +1,7 @@
 //! One table of cases × every method: guarantees hold against exact counts, in structures small enough to collide.
 
 use ucl_lab::{Experiment, Measured, Method, Options, Recording, Registry, Row, measure};
-use ucl_sketch::{CounterBits, KeyFormat, Shape};
+use ucl_sketch::{Base, CounterBits, KeyFormat, Shape};
 use ucl_streams::{BatchBuf, ReadOptions};
 
 const BUDGET: usize = 8 << 10;
@@ -128,7 +128,7 @@ fn what_cannot_run_says_why() {
         "a budget of 100 bytes is too small for 4-byte keys: at least 992 bytes are needed"
     );
     assert_eq!(error("cs", 15, &quick()), "a budget of 15 bytes is too small: at least 16 are needed");
-    let signed = Options { shape: Some(Shape { signed: true, ..Shape::PAPER_64KB }), ..quick() };
+    let signed = Options { shape: Some(Shape { base: Base::CountSketch, ..Shape::PAPER_64KB }), ..quick() };
     assert_eq!(
         error("ucl-delta", 65_536, &signed),
         "the decoder 'delta' cannot decode this sketch: it needs columns without negative coefficients"

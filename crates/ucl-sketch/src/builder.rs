@@ -1,7 +1,7 @@
 //! Two doors: by target (`memory`, `expected_keys`) or by shape.
 
 use ucl_control_plane::{DecoderKind, Settings, SettingsError};
-use ucl_data_plane::{Config, ConfigError, CounterBits, KeyFormat, ReportRule, Shape};
+use ucl_data_plane::{Base, Config, ConfigError, CounterBits, HeavyKind, KeyFormat, ReportRule, Shape};
 
 use crate::bytes::{Bytes, ParseBytesError};
 use crate::plan::{Plan, Request, TooSmall, plan};
@@ -43,7 +43,8 @@ pub struct Builder {
     keys: Result<KeyFormat, ConfigError>,
     expected_keys: Option<u64>,
     counter_bits: Option<CounterBits>,
-    signed: bool,
+    base: Option<Base>,
+    heavy: Option<HeavyKind>,
     rule: Option<ReportRule>,
     interval: Option<Option<u64>>,
     settings: Settings,
@@ -80,7 +81,8 @@ impl Default for Builder {
             keys: Ok(KeyFormat::Digest),
             expected_keys: None,
             counter_bits: None,
-            signed: false,
+            base: None,
+            heavy: None,
             rule: None,
             interval: None,
             settings: Settings { decoder: DecoderKind::Delta, ..Settings::default() },
@@ -129,9 +131,23 @@ impl Builder {
         self
     }
 
-    /// Signed columns: a Count Sketch instead of a Count-Min.
-    pub fn signed(mut self, signed: bool) -> Self {
-        self.signed = signed;
+    /// The linear sketch (Count-Min, or what the shape given by hand says).
+    ///
+    /// ```
+    /// use ucl_sketch::{Base, DecoderKind, HeavyKind, UclSketch};
+    /// let builder = UclSketch::builder().base(Base::CountSketch).heavy(HeavyKind::Elastic);
+    /// assert!(builder.clone().decoder(DecoderKind::Learned).build().is_ok());
+    /// let error = builder.decoder(DecoderKind::Em).build().err().unwrap();
+    /// assert!(error.to_string().contains("it needs columns without negative coefficients"));
+    /// ```
+    pub fn base(mut self, base: Base) -> Self {
+        self.base = Some(base);
+        self
+    }
+
+    /// The heavy part (the paper's voting filter, or what the shape given by hand says).
+    pub fn heavy(mut self, heavy: HeavyKind) -> Self {
+        self.heavy = Some(heavy);
         self
     }
 
@@ -193,14 +209,19 @@ impl Builder {
     pub fn plan(&self) -> Result<(Config, Option<u64>), BuildError> {
         let keys = self.keys.clone()?;
         let planned = match self.shape {
-            Some(shape) => Plan { shape, rule: ReportRule::Paper, interval: self.default_interval() },
+            Some(shape) => {
+                let (base, heavy) = (self.base.unwrap_or(shape.base), self.heavy.unwrap_or(shape.heavy));
+                let shape = Shape { base, heavy, ..shape };
+                Plan { shape, rule: ReportRule::Paper, interval: self.default_interval() }
+            }
             None => {
                 let request = Request {
                     memory: self.memory.clone()?.0,
                     keys,
                     expected_keys: self.expected_keys,
                     counter_bits: self.counter_bits,
-                    signed: self.signed,
+                    base: self.base.unwrap_or_default(),
+                    heavy: self.heavy.unwrap_or_default(),
                     interval: self.interval.flatten(),
                 };
                 plan(self.settings.decoder, request)?

@@ -38,7 +38,9 @@ pub use ucl_control_plane::{
     BoundKind, Change, ControlPlane, DecoderKind, EpochCounts, Estimate, Fallback, Fault, KeyId, QueryView, Registry,
     SelfCheck, Series, Settings, Source, Verdict,
 };
-pub use ucl_data_plane::{BloomKind, Config, ConfigError, CounterBits, KeyFormat, Memory, ReportRule, Shape};
+pub use ucl_data_plane::{
+    Base, BloomKind, Config, ConfigError, CounterBits, HeavyKind, KeyFormat, Memory, ReportRule, Shape,
+};
 pub use ucl_equations::em;
 pub use ucl_learned as learned;
 pub use ucl_wire::Uplink;

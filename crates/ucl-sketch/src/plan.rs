@@ -10,7 +10,7 @@
 
 use ucl_control_plane::DecoderKind;
 pub use ucl_data_plane::bloom::expected_coverage;
-use ucl_data_plane::{BloomKind, CounterBits, KeyFormat, ReportRule, Shape};
+use ucl_data_plane::{Base, BloomKind, CounterBits, HeavyKind, KeyFormat, ReportRule, Shape};
 
 use crate::Bytes;
 
@@ -25,8 +25,10 @@ pub struct Request {
     pub expected_keys: Option<u64>,
     /// Bits per counter; the family's own if not given.
     pub counter_bits: Option<CounterBits>,
-    /// Signed columns (Count Sketch).
-    pub signed: bool,
+    /// The linear sketch.
+    pub base: Base,
+    /// The heavy part.
+    pub heavy: HeavyKind,
     /// Items between two cuts; the decoder's own if not given.
     pub interval: Option<u64>,
 }
@@ -39,7 +41,8 @@ impl Default for Request {
             keys: KeyFormat::Digest,
             expected_keys: None,
             counter_bits: None,
-            signed: false,
+            base: Base::CountMin,
+            heavy: HeavyKind::Voting,
             interval: None,
         }
     }
@@ -130,7 +133,9 @@ pub fn wide(request: Request) -> Result<Shape, TooSmall> {
         _ => 1024,
     };
     let share = (width * usize::from(rows) * 4) as f64 / request.memory.max(1) as f64;
-    fit(request, rows, bits, 1, 0.155, share)
+    // As published: 1 in the paper's filter, 8 in Elastic Sketch.
+    let vote_ratio = if request.heavy == HeavyKind::Elastic { 8 } else { 1 };
+    fit(request, rows, bits, vote_ratio, 0.155, share)
 }
 
 /// Narrow counters, many of them.
@@ -167,14 +172,14 @@ fn fit(
     counter_share: f64,
 ) -> Result<Shape, TooSmall> {
     let expected = request.expected_keys.unwrap_or(request.memory as u64 / 4).max(1) as f64;
-    let slot_bytes = request.keys.slot_bytes() + 8;
     let shape = |slots: usize, width: usize, bloom_bytes: usize| Shape {
+        heavy: request.heavy,
         slots: slots as u32,
         vote_ratio,
+        base: request.base,
         rows,
         width: width as u32,
         counter_bits,
-        signed: request.signed,
         bloom: BloomKind::Classic,
         bloom_bits: (bloom_bytes / 4 * 32) as u32,
         bloom_hashes: best_hashes((bloom_bytes / 4 * 32) as u32, expected),
@@ -189,7 +194,7 @@ fn fit(
     let counters = budget as f64 * counter_share * 8.0 / f64::from(counter_bits.bits());
     let width = ((counters / f64::from(rows)) as usize).max(LEAST_WIDTH);
     let left = budget.saturating_sub(bloom_bytes + counter_bits.bytes(width * usize::from(rows)));
-    let slots = (left / slot_bytes).max(LEAST_SLOTS);
+    let slots = request.heavy.slots_in(left, request.keys.slot_bytes()).max(LEAST_SLOTS);
     let planned = shape(slots, width, bloom_bytes);
     let used = planned.memory(request.keys).total();
     // Near the least budget the minima may not fit side by side; then the counters give way.

@@ -1,15 +1,18 @@
-//! The data plane for any key size: generic inside, an enum here, so that no call per item is dynamic.
+//! The data plane for any key size and heavy part: generic inside, enums here, so that no call per item is dynamic.
 
-use ucl_data_plane::{Config, ConfigError, DataPlane, KeyFormat, Memory, ReportSink};
+use ucl_data_plane::{AnyHeavy, Config, ConfigError, DataPlane, KeyFormat, Memory, ReportSink};
+
+/// A data plane for keys of `N` bytes in the slots, with any heavy part.
+type Plane<const N: usize> = DataPlane<N, AnyHeavy<N>>;
 
 /// A data plane of one of the five kinds of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AnyPlane {
-    K4(DataPlane<4>),
-    K8(DataPlane<8>),
-    K13(DataPlane<13>),
-    K16(DataPlane<16>),
-    Digest(DataPlane<16>),
+    K4(Plane<4>),
+    K8(Plane<8>),
+    K13(Plane<13>),
+    K16(Plane<16>),
+    Digest(Plane<16>),
 }
 
 /// Runs the same expression for whichever plane it is.
@@ -27,12 +30,12 @@ macro_rules! each {
 impl AnyPlane {
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         Ok(match config.keys {
-            KeyFormat::Fixed(4) => Self::K4(DataPlane::new(config)?),
-            KeyFormat::Fixed(8) => Self::K8(DataPlane::new(config)?),
-            KeyFormat::Fixed(13) => Self::K13(DataPlane::new(config)?),
-            KeyFormat::Fixed(16) => Self::K16(DataPlane::new(config)?),
+            KeyFormat::Fixed(4) => Self::K4(Plane::any(config)?),
+            KeyFormat::Fixed(8) => Self::K8(Plane::any(config)?),
+            KeyFormat::Fixed(13) => Self::K13(Plane::any(config)?),
+            KeyFormat::Fixed(16) => Self::K16(Plane::any(config)?),
             KeyFormat::Fixed(other) => return Err(ConfigError::KeySize { want: 16, got: other.into() }),
-            KeyFormat::Digest => Self::Digest(DataPlane::new(config)?),
+            KeyFormat::Digest => Self::Digest(Plane::any(config)?),
         })
     }
 
@@ -75,7 +78,7 @@ impl AnyPlane {
         sink: &mut impl ReportSink,
     ) -> Result<(), ConfigError> {
         fn run<const N: usize>(
-            plane: &mut DataPlane<N>,
+            plane: &mut Plane<N>,
             keys: &[u8],
             weights: Option<&[u64]>,
             sink: &mut impl ReportSink,

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use ucl_sketch::plan::{Request, narrow, plan, wide};
-use ucl_sketch::{CounterBits, DecoderKind, Execution, Fallback, KeyFormat, ReportRule, Source, UclSketch};
+use ucl_sketch::{
+    Base, CounterBits, DecoderKind, Execution, Fallback, HeavyKind, KeyFormat, ReportRule, Source, UclSketch,
+};
 
 /// A skewed stream of 4-byte keys, the same every time.
 fn stream(items: usize) -> Vec<[u8; 4]> {
@@ -174,7 +176,7 @@ fn bad_requests_are_named() {
     );
     assert!(message(builder().memory("100")).starts_with("a budget of 100 bytes is too small for keys of any length"));
     assert!(message(builder().interval(0)).starts_with("an interval of 0 items"));
-    assert!(message(builder().signed(true)).starts_with("the decoder 'delta' cannot decode this sketch"));
+    assert!(message(builder().base(Base::CountSketch)).starts_with("the decoder 'delta' cannot decode this sketch"));
     assert!(message(builder().key_bytes(70_000)).contains("longer than 65535"));
     let mut sketch = builder().key_bytes(8).build().unwrap();
     assert!(sketch.insert(b"four").unwrap_err().to_string().contains("a key of 4 bytes does not fit"));
@@ -216,10 +218,12 @@ proptest! {
         bits in prop::option::of(prop::sample::select(&CounterBits::ALL[..])),
         decoder in prop::sample::select(&DecoderKind::ALL[..]),
         interval in prop::option::of(1u64..100_000),
+        base in prop::sample::select(&Base::ALL[..]),
+        heavy in prop::sample::select(&HeavyKind::ALL[..]),
     ) {
         let keys = KeyFormat::for_key_bytes(key_bytes).unwrap();
         let request =
-            Request { memory, keys, expected_keys: expected, counter_bits: bits, interval, ..Request::default() };
+            Request { memory, keys, expected_keys: expected, counter_bits: bits, interval, base, heavy };
         match plan(decoder, request) {
             Ok(plan) => {
                 let used = plan.shape.memory(keys).total();

@@ -12,8 +12,8 @@ use constriction::stream::stack::AnsCoder;
 use divan::Bencher;
 use divan::counter::BytesCount;
 use ucl_data_plane::{
-    BloomKind, Config, CounterBits, CounterWords, Counters, Cut, DataPlane, KeyFormat, Report, ReportRule, ReportSink,
-    Shape,
+    Base, BloomKind, Config, CounterBits, CounterWords, Counters, Cut, DataPlane, HeavyKind, KeyFormat, Report,
+    ReportRule, ReportSink, Shape,
 };
 use ucl_wire::{Encoder, Header, Message, decode_message};
 
@@ -23,12 +23,13 @@ const INTERVALS: [usize; 4] = [1_000, 16_000, 64_000, 908_576];
 const CONFIG: Config = Config {
     keys: KeyFormat::Fixed(4),
     shape: Shape {
+        heavy: HeavyKind::Voting,
         slots: 163,
         vote_ratio: 8,
+        base: Base::CountMin,
         rows: 4,
         width: 9_338,
         counter_bits: CounterBits::B8,
-        signed: false,
         bloom: BloomKind::Classic,
         bloom_bits: 209_715,
         bloom_hashes: 6,

@@ -6,7 +6,9 @@
 
 use std::io::Read;
 
-use ucl_data_plane::{BloomKind, Config, CounterBits, DataPlane, KeyFormat, Report, ReportRule, ReportSink, Shape};
+use ucl_data_plane::{
+    Base, BloomKind, Config, CounterBits, DataPlane, HeavyKind, KeyFormat, Report, ReportRule, ReportSink, Shape,
+};
 use ucl_wire::{Encoder, Message, Receiver};
 
 /// An encoder that also adds up the order-0 entropy of every snapshot.
@@ -29,12 +31,13 @@ impl<S: ReportSink> ReportSink for Measured<S> {
 
 fn narrow(bits: CounterBits, width: u32, seed: u64) -> Config {
     let shape = Shape {
+        heavy: HeavyKind::Voting,
         slots: 163,
         vote_ratio: 8,
+        base: Base::CountMin,
         rows: 4,
         width,
         counter_bits: bits,
-        signed: false,
         bloom: BloomKind::Classic,
         bloom_bits: 209_715,
         bloom_hashes: 6,

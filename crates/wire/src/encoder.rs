@@ -250,7 +250,7 @@ impl<F: FnMut(&[u8])> ReportSink for Encoder<F> {
                 assert!(
                     cut.counters.len() == counters
                         && cut.counters.bits() == bits
-                        && cut.counters.signed() == shape.signed,
+                        && cut.counters.signed() == shape.signed(),
                     "a cut's counters must be the configured {counters} {bits} ones",
                 );
                 self.send_reports(Some(&cut));

@@ -26,7 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Version 1
+//! # Version 2
 //!
 //! ```text
 //! message  = "UC" version kind varint(length) header payload crc32        little-endian throughout
@@ -38,13 +38,15 @@
 //! carries  = n, gaps between counters, multiplicities          sorted, those of one counter added up
 //! slots    = n, gaps, taken flags, counts, holders' byte columns
 //! ```
+//! Version 1 differs in the configuration alone (no FlowRadar, no heavy part but the paper's) and is still read.
+//!
 //! Every list is a block of byte symbols, raw, constant or entropy-coded, with its own frequency table: a message can be
 //! read without the ones before it, given the configuration that opened its segment. At an interval of 1,000 items, header,
 //! totals and checksum take 25 bytes.
 //!
 //! # What is guaranteed
 //!
-//! - The same reports give the same bytes on every machine; the bytes of version 1 are pinned by golden files.
+//! - The same reports give the same bytes on every machine; the bytes of every version are pinned by golden files.
 //! - Any bytes give a message or a [`WireError`], never a panic; a decoder allocates a few times [`MAX_BUFFER`] and eight
 //!   bytes per configured counter (at most [`MAX_COUNTERS`]), whatever the numbers in a message claim.
 //! - The sender holds at most its buffer ([`Encoder::with_buffer`]) and what encoding one cut takes.
@@ -93,7 +95,7 @@ pub use sections::keys::Keys;
 pub use sections::slots::{SlotReport, Slots};
 
 /// The version of the format that is written.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// Counters of the largest sketch that can be sent: a hostile configuration makes a reader allocate 128 MiB, no more.
 pub const MAX_COUNTERS: usize = 1 << 24;

@@ -1,7 +1,7 @@
 //! One message: frame, header and payload.
 //!
 //! ```text
-//! 55 43   version 01   kind   varint length   stream segment epoch seq (varints)   payload   CRC-32 of all before
+//! 55 43   version 02   kind   varint length   stream segment epoch seq (varints)   payload   CRC-32 of all before
 //!                                             '----------- length bytes ------------------'
 //! ```
 //! All fixed-width numbers are little-endian. Kinds: 0 opens a segment, 1 has reports without a cut, 2 with a cut that
@@ -95,39 +95,45 @@ pub(crate) fn put_header(header: &Header, body: &mut Vec<u8>) {
 /// ```
 pub fn split_message(bytes: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
     let mut reader = Reader::new(bytes);
-    let (_, length) = open_frame(&mut reader)?;
-    let length = length.saturating_add(CHECKSUM_BYTES);
-    reader.take(length, "message")?;
+    let frame = open_frame(&mut reader)?;
+    reader.take(frame.length.saturating_add(CHECKSUM_BYTES), "message")?;
     Ok(bytes.split_at(bytes.len() - reader.rest().len()))
 }
 
-/// The kind's byte and the length of what follows.
-fn open_frame(reader: &mut Reader<'_>) -> Result<(u8, usize), WireError> {
+/// How a message starts, and the length of what follows.
+struct Frame {
+    version: u8,
+    kind: u8,
+    length: usize,
+}
+
+fn open_frame(reader: &mut Reader<'_>) -> Result<Frame, WireError> {
     let got = reader.array("message")?;
     if got != MAGIC {
         return Err(WireError::NotAMessage { got });
     }
-    match reader.byte("version")? {
-        VERSION => {}
+    let version = match reader.byte("version")? {
         0 => return Err(WireError::Corrupt { what: "version" }),
+        version @ 1..=VERSION => version,
         got => return Err(WireError::NewerVersion { got }),
-    }
+    };
     let kind = reader.byte("kind")?;
     let length = reader.bounded("message length", u32::MAX.into())?;
-    Ok((kind, usize::try_from(length).unwrap_or(usize::MAX)))
+    Ok(Frame { version, kind, length: usize::try_from(length).unwrap_or(usize::MAX) })
 }
 
 /// A message whose frame and checksum hold, read up to its header.
 pub(crate) struct Opened<'a> {
     pub(crate) kind: Kind,
     pub(crate) header: Header,
+    version: u8,
     payload: Reader<'a>,
 }
 
 impl<'a> Opened<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Result<Self, WireError> {
         let mut reader = Reader::new(bytes);
-        let (kind, length) = open_frame(&mut reader)?;
+        let Frame { version, kind, length } = open_frame(&mut reader)?;
         let mut body = Reader::new(reader.take(length, "message")?);
         let stored = u32::from_le_bytes(reader.array("checksum")?);
         reader.end()?;
@@ -148,14 +154,14 @@ impl<'a> Opened<'a> {
             epoch: body.varint("epoch")?,
             seq: body.varint("seq")?,
         };
-        Ok(Self { kind, header, payload: body })
+        Ok(Self { kind, header, version, payload: body })
     }
 
     /// Reads the payload, reports by the configuration that opened their segment.
     pub(crate) fn message(mut self, segment: Option<&Config>) -> Result<Message, WireError> {
         let reader = &mut self.payload;
         let message = match (self.kind, segment) {
-            (Kind::SegmentOpen, _) => Message::SegmentOpen(segment::read(reader)?),
+            (Kind::SegmentOpen, _) => Message::SegmentOpen(segment::read(reader, self.version)?),
             (_, None) => return Err(WireError::UnknownSegment { segment: self.header.segment }),
             (kind, Some(config)) => {
                 segment::check(config)?;

@@ -19,7 +19,7 @@ impl EpochReports {
         }
         if let Some(cut) = &self.cut {
             let shape = &segment.shape;
-            let counters = Counters::from_remainders(&cut.counters, shape.counter_bits, shape.signed);
+            let counters = Counters::from_remainders(&cut.counters, shape.counter_bits, shape.signed());
             sink.report(Report::Cut(Cut {
                 items: cut.items,
                 weight: cut.weight,

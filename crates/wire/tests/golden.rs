@@ -1,25 +1,26 @@
-//! The bytes of version 1, pinned: a reader of tomorrow reads the messages of today, and every machine writes the same.
+//! The bytes of every version, pinned: a reader of tomorrow reads the messages of today, and every machine writes the same.
 //!
-//! After a change of the format (a new version, never this one):
-//! `UCL_REGENERATE=1 cargo test -p ucl-wire --test golden`
+//! After a change of the format (a new version, never an old one):
+//! `UCL_REGENERATE=1 cargo test -p ucl-wire --test golden`, which writes the files of the newest version only.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use ucl_data_plane::{
-    BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, HashSeed, KeyFormat, KeyRef, Report, ReportRule,
-    ReportSink, Shape, digest,
+    Base, BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, HashSeed, HeavyKind, KeyFormat, KeyRef, Report,
+    ReportRule, ReportSink, Shape, digest,
 };
-use ucl_wire::{Encoder, Header, Message, decode_message};
+use ucl_wire::{Encoder, Header, Message, VERSION, decode_message};
 
-fn config(keys: KeyFormat, width: u32, counter_bits: CounterBits, signed: bool) -> Config {
+fn config(keys: KeyFormat, width: u32, counter_bits: CounterBits, base: Base) -> Config {
     let shape = Shape {
+        heavy: HeavyKind::Voting,
         slots: 100,
         vote_ratio: 8,
+        base,
         rows: 2,
         width,
         counter_bits,
-        signed,
         bloom: BloomKind::SplitBlock,
         bloom_bits: 4096,
         bloom_hashes: 6,
@@ -29,10 +30,10 @@ fn config(keys: KeyFormat, width: u32, counter_bits: CounterBits, signed: bool) 
 
 fn counters(config: &Config) -> Counters {
     let shape = &config.shape;
-    let mut counters = Counters::new(shape.geometry().counters(), shape.counter_bits, shape.signed);
+    let mut counters = Counters::new(shape.geometry().counters(), shape.counter_bits, shape.signed());
     for i in 0..counters.len() as u64 {
         let weight = i * i % 97 / 24 * (i * i % 89) / 20 + u64::from(i % 500 == 3) * 100_000;
-        let _carried = counters.add(i as usize, shape.signed && i % 3 == 0, weight);
+        let _carried = counters.add(i as usize, shape.signed() && i % 3 == 0, weight);
     }
     counters
 }
@@ -53,7 +54,7 @@ fn tell(config: &Config, reset: bool, sink: &mut impl ReportSink) {
         let flags = ucl_data_plane::KeyFlags { hot: i % 3 == 0, fresh: i % 5 != 0 };
         sink.report(Report::Key { key, flags });
         let at = CounterIndex(i * 11 % 30);
-        sink.report(Report::Carry { at, times: if config.shape.signed && i % 2 == 0 { -2 } else { 1 } });
+        sink.report(Report::Carry { at, times: if config.shape.signed() && i % 2 == 0 { -2 } else { 1 } });
     }
     for slot in (0..100).step_by(7) {
         let holder = vec![slot as u8; config.keys.slot_bytes()];
@@ -69,16 +70,26 @@ fn tell(config: &Config, reset: bool, sink: &mut impl ReportSink) {
     sink.report(Report::Cut(cut));
 }
 
-fn cases() -> Vec<(&'static str, Config, bool)> {
-    let fixed = KeyFormat::Fixed;
-    vec![
-        ("fixed4-8bit", config(fixed(4), 60, CounterBits::B8, false), true),
-        ("fixed4-8bit-long", config(fixed(4), 5000, CounterBits::B8, false), true),
-        ("fixed8-4bit-peek", config(fixed(8), 75, CounterBits::B4, false), false),
-        ("fixed13-16bit-signed", config(fixed(13), 60, CounterBits::B16, true), true),
-        ("fixed16-32bit", config(fixed(16), 700, CounterBits::B32, false), true),
-        ("digest-8bit-signed", config(KeyFormat::Digest, 60, CounterBits::B8, true), true),
-    ]
+type Case = (&'static str, Config, bool);
+
+fn cases(version: u8) -> Vec<Case> {
+    let (fixed, plain, signed) = (KeyFormat::Fixed, Base::CountMin, Base::CountSketch);
+    let mut cases = vec![
+        ("fixed4-8bit", config(fixed(4), 60, CounterBits::B8, plain), true),
+        ("fixed4-8bit-long", config(fixed(4), 5000, CounterBits::B8, plain), true),
+        ("fixed8-4bit-peek", config(fixed(8), 75, CounterBits::B4, plain), false),
+        ("fixed13-16bit-signed", config(fixed(13), 60, CounterBits::B16, signed), true),
+        ("fixed16-32bit", config(fixed(16), 700, CounterBits::B32, plain), true),
+        ("digest-8bit-signed", config(KeyFormat::Digest, 60, CounterBits::B8, signed), true),
+    ];
+    if version >= 2 {
+        let with = |heavy, config: Config| Config { shape: Shape { heavy, ..config.shape }, ..config };
+        let flowradar = config(fixed(4), 60, CounterBits::B8, Base::FlowRadar);
+        let count_sketch = config(fixed(8), 60, CounterBits::B32, signed);
+        cases.push(("flowradar-elastic", with(HeavyKind::Elastic, flowradar), true));
+        cases.push(("count-sketch-augmented", with(HeavyKind::Augmented, count_sketch), true));
+    }
+    cases
 }
 
 fn messages(config: &Config, reset: bool) -> Vec<Vec<u8>> {
@@ -89,8 +100,8 @@ fn messages(config: &Config, reset: bool) -> Vec<Vec<u8>> {
     messages
 }
 
-fn path(name: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "tests", "golden", &format!("v1-{name}.hex")].iter().collect()
+fn path(version: u8, name: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "tests", "golden", &format!("v{version}-{name}.hex")].iter().collect()
 }
 
 /// 32 bytes a line, a blank line between messages.
@@ -113,21 +124,22 @@ fn from_hex(text: &str) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn version_1_is_written_as_ever() {
-    for (name, config, reset) in cases() {
+fn the_newest_version_is_written_as_ever() {
+    for (name, config, reset) in cases(VERSION) {
         let written = messages(&config, reset);
         if std::env::var_os("UCL_REGENERATE").is_some() {
-            std::fs::write(path(name), to_hex(&written)).unwrap();
+            std::fs::write(path(VERSION, name), to_hex(&written)).unwrap();
         }
-        let golden = std::fs::read_to_string(path(name)).unwrap();
+        let golden = std::fs::read_to_string(path(VERSION, name)).unwrap();
         assert_eq!(to_hex(&written), golden, "{name}");
     }
 }
 
 #[test]
-fn version_1_is_read_as_ever() {
-    for (name, config, reset) in cases() {
-        let golden = from_hex(&std::fs::read_to_string(path(name)).unwrap());
+fn every_version_is_read_as_ever() {
+    let cases = (1..=VERSION).flat_map(|version| cases(version).into_iter().map(move |case| (version, case)));
+    for (version, (name, config, reset)) in cases {
+        let golden = from_hex(&std::fs::read_to_string(path(version, name)).unwrap());
         let [open, reports] = golden.as_slice() else { panic!("{name}: two messages") };
         let (header, message) = decode_message(open, None).unwrap();
         assert_eq!(header, Header { stream: 300, ..Header::default() });
@@ -136,7 +148,7 @@ fn version_1_is_read_as_ever() {
         assert_eq!(header.seq, 1);
         let Message::Reports(reports) = message else { panic!("{name}: reports") };
         assert_eq!(reports.keys.len(), 40);
-        assert_eq!(reports.carries.iter().map(|&(_, n)| n).sum::<i64>(), if config.shape.signed { -20 } else { 40 });
+        assert_eq!(reports.carries.iter().map(|&(_, n)| n).sum::<i64>(), if config.shape.signed() { -20 } else { 40 });
         assert_eq!(
             reports.slots.iter().map(|s| s.count).sum::<u64>(),
             (0..100).step_by(7).map(|s: u64| s.pow(3)).sum()

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use ucl_sketch::{Bytes, CounterBits, DecoderKind, KeyFormat, QueryView, UclSketch};
+use ucl_sketch::{Base, Bytes, CounterBits, DecoderKind, HeavyKind, KeyFormat, QueryView, UclSketch};
 use ucl_streams::{Format, Progress, ReadErrorKind, ReadSummary, Source, read};
 
 use crate::fail::Usage;
@@ -55,6 +55,16 @@ pub struct Args {
     /// map are there to compare with.
     #[arg(short, long, value_name = "NAME", default_value = "delta", help_heading = "Sketch")]
     decoder: DecoderKind,
+
+    /// The linear sketch: count-min, count-sketch (signed) or flowradar (a single array).
+    ///
+    /// delta, em, refined and map cannot decode count-sketch, nor map flowradar.
+    #[arg(long, value_name = "SKETCH", default_value_t, help_heading = "Sketch")]
+    base: Base,
+
+    /// The heavy part: voting (the paper's), augmented (with exchange) or elastic (buckets).
+    #[arg(long, value_name = "PART", default_value_t, help_heading = "Sketch")]
+    heavy: HeavyKind,
 
     /// Every key has this many bytes: 4, 8, 13 or 16; or `any`. Deduced from the input if not given.
     #[arg(long, value_name = "BYTES", value_parser = key_bytes, help_heading = "Sketch")]
@@ -294,6 +304,7 @@ fn build(
     seed: u64,
 ) -> Result<UclSketch, Usage> {
     let mut builder = UclSketch::builder().memory_bytes(args.memory.0).decoder(args.decoder).seed(seed);
+    builder = builder.base(args.base).heavy(args.heavy);
     if let KeyFormat::Fixed(bytes) = args.key_bytes.unwrap_or_else(|| deduced_keys(sources, format)) {
         builder = builder.key_bytes(bytes.into());
     }

@@ -85,7 +85,7 @@ impl Judge {
         }
         let Shape { rows, width } = self.twin.shape();
         let (seen, layout) = (rows * width, Rows { rows: rows + 1, width });
-        let geometry = Geometry { rows: rows as u16, width: width as u32, signed: false };
+        let geometry = Geometry { rows: rows as u16, width: width as u32, degree: rows as u16, signed: false };
         let window: Vec<Snapshot<'_>> =
             problem.window.iter().map(|s| Snapshot { counters: &s.counters[..seen], ..*s }).collect();
         let residual = |decode: &mut dyn FnMut(&System<'_>) -> Result<Vec<f64>, DecodeError>| {

@@ -30,7 +30,7 @@ pub struct KnownKey {
 /// use ucl_control_plane::{Fallback, decoder::learned::Learned};
 /// use ucl_data_plane::Geometry;
 /// use ucl_learned::{Config, TrainBudget};
-/// let geometry = Geometry { rows: 4, width: 64, signed: false };
+/// let geometry = Geometry { rows: 4, width: 64, degree: 4, signed: false };
 /// let network = Learned::new(geometry, Config::default(), TrainBudget::steps(10), Fallback::WhenUntrained, 1)?;
 /// assert!(!network.is_ready());
 /// # Ok::<(), ucl_learned::ConfigError>(())

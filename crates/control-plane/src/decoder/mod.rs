@@ -22,7 +22,7 @@ use ucl_equations::{ColumnId, Columns, Workspace, em};
 /// use ucl_control_plane::DecoderKind;
 /// use ucl_data_plane::Geometry;
 /// assert_eq!("delta".parse(), Ok(DecoderKind::Delta));
-/// let count_sketch = Geometry { rows: 4, width: 1024, signed: true };
+/// let count_sketch = Geometry { rows: 4, width: 1024, degree: 4, signed: true };
 /// assert!(DecoderKind::Em.supports(&count_sketch).is_err() && DecoderKind::Lsmr.supports(&count_sketch).is_ok());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,13 +72,17 @@ impl DecoderKind {
         }
     }
 
-    /// Whether the decoder can work with counters of this geometry.
+    /// Whether the decoder can work with counters of this geometry: Count Sketch, whose columns have negative coefficients,
+    /// is closed to all that multiply or peel, and FlowRadar's single array to the closed form, which is derived for rows.
     pub fn supports(self, geometry: &Geometry) -> Result<(), Unsupported> {
-        let needs_ones = matches!(self, Self::Map | Self::Em | Self::Refined | Self::Delta);
-        if needs_ones && geometry.signed {
-            return Err(Unsupported { decoder: self.name(), why: "it needs columns without negative coefficients" });
+        let unsupported = |why| Err(Unsupported { decoder: self.name(), why });
+        match self {
+            Self::Map | Self::Em | Self::Refined | Self::Delta if geometry.signed => {
+                unsupported("it needs columns without negative coefficients")
+            }
+            Self::Map if geometry.per_row() > 1 => unsupported("it needs one counter of every key in every row"),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -128,7 +132,7 @@ pub struct Unsupported {
 /// use ucl_control_plane::decoder::System;
 /// use ucl_equations::{ColumnId, Columns, Workspace, em};
 /// # use ucl_data_plane::Geometry;
-/// # let geometry = Geometry { rows: 2, width: 2, signed: false };
+/// # let geometry = Geometry { rows: 2, width: 2, degree: 2, signed: false };
 /// let mut columns = Columns::ones(4, 2);
 /// columns.push(&[0, 3]);
 /// let system = System { columns: &columns, geometry, counters: &[5.0, 0.0, 0.0, 5.0], known: &[0.0] };
@@ -180,7 +184,7 @@ impl System<'_> {
 /// use ucl_control_plane::decoder::{Decoder, System, classic::Classic};
 /// use ucl_equations::{Columns, em};
 /// # use ucl_data_plane::Geometry;
-/// # let geometry = Geometry { rows: 2, width: 2, signed: false };
+/// # let geometry = Geometry { rows: 2, width: 2, degree: 2, signed: false };
 /// let mut columns = Columns::ones(4, 2);
 /// columns.push(&[0, 3]);
 /// let system = System { columns: &columns, geometry, counters: &[5.0, 0.0, 0.0, 5.0], known: &[0.0] };

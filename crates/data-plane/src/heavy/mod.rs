@@ -1,10 +1,120 @@
 //! Heavy parts: the table in front that holds hot keys exactly.
+//!
+//! | kind | a key's place | who gives way | needs |
+//! |---|---|---|---|
+//! | [`VotingFilter`], the paper's | one slot | its holder, when the votes against it reach `vote_ratio` times its own | |
+//! | [`AugmentedFilter`] (Roy, Khan and Alonso 2016) | any of 32 slots | the lightest, for a key whose estimate is larger | the sketch's estimate |
+//! | [`ElasticBuckets`] (Yang et al. 2018) | any of 7 slots | the lightest, when the bucket's votes reach `vote_ratio` times its own | |
+//!
+//! All keep the same promise: what they hold of a key is exact, what they hand on belongs to the linear sketch, and together
+//! that is all there was. So the control plane and its decoders work behind any of them unchanged.
 
+mod any;
+mod augmented;
+mod elastic;
 mod voting;
 
+pub use any::AnyHeavy;
+pub use augmented::AugmentedFilter;
+pub use elastic::ElasticBuckets;
 pub use voting::VotingFilter;
 
+use core::fmt;
+use core::str::FromStr;
+
 use crate::hash::{HashSeed, KeyHash};
+
+/// The heavy parts by name.
+///
+/// ```
+/// use ucl_data_plane::HeavyKind;
+/// assert_eq!("elastic".parse(), Ok(HeavyKind::Elastic));
+/// assert_eq!(HeavyKind::Voting.bytes(100, 4), 1200);
+/// assert_eq!(HeavyKind::Elastic.slots_in(1200, 4), 139); // 8 bytes a slot, and 4 for every 7 slots
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum HeavyKind {
+    /// The paper's: [`VotingFilter`].
+    #[default]
+    Voting,
+    /// Augmented Sketch's: [`AugmentedFilter`].
+    Augmented,
+    /// Elastic Sketch's: [`ElasticBuckets`].
+    Elastic,
+}
+
+impl HeavyKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Voting, Self::Augmented, Self::Elastic];
+
+    /// The name in settings and outputs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Voting => "voting",
+            Self::Augmented => "augmented",
+            Self::Elastic => "elastic",
+        }
+    }
+
+    /// Whether every key that passed is looked up in the sketch ([`HeavyPart::after_pass`]). Then nothing can be deferred.
+    #[inline(always)]
+    pub fn sees_sketch(self) -> bool {
+        self == Self::Augmented
+    }
+
+    /// Bytes that `slots` slots take, for keys of `key_bytes` bytes.
+    pub fn bytes(self, slots: usize, key_bytes: usize) -> usize {
+        match self {
+            Self::Voting | Self::Augmented => slots * (key_bytes + 8),
+            Self::Elastic => slots * (key_bytes + 4) + slots.div_ceil(elastic::ENTRIES) * 4,
+        }
+    }
+
+    /// The most slots that fit into `bytes`.
+    pub fn slots_in(self, bytes: usize, key_bytes: usize) -> usize {
+        match self {
+            Self::Voting | Self::Augmented => bytes / (key_bytes + 8),
+            Self::Elastic => {
+                let bucket = self.bytes(elastic::ENTRIES, key_bytes);
+                let rest = (bytes % bucket).saturating_sub(4) / (key_bytes + 4);
+                bytes / bucket * elastic::ENTRIES + rest
+            }
+        }
+    }
+}
+
+impl fmt::Display for HeavyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// No heavy part has this name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the heavy parts are voting, augmented and elastic")]
+pub struct UnknownHeavy;
+
+impl FromStr for HeavyKind {
+    type Err = UnknownHeavy;
+
+    fn from_str(name: &str) -> Result<Self, UnknownHeavy> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or(UnknownHeavy)
+    }
+}
+
+/// The word of a slot in [`AugmentedFilter`] and [`ElasticBuckets`]: a count, and three flags above it.
+mod word {
+    /// Hit again after taking the slot.
+    pub const HOT: u32 = 1 << 31;
+    /// Taken, or emptied, since the last cut.
+    pub const TAKEN: u32 = 1 << 30;
+    /// Changed since the last cut.
+    pub const DIRTY: u32 = 1 << 29;
+    /// The count.
+    pub const COUNT: u32 = DIRTY - 1;
+    /// A count that would reach this is flushed into the sketch; twice as much is clear of the flags.
+    pub const LIMIT: u32 = 1 << 28;
+}
 
 /// Items that a batch offers before it touches counters and Bloom filter.
 pub const CHUNK: usize = 64;
@@ -87,12 +197,14 @@ pub struct SlotChange<const N: usize> {
     pub key: [u8; N],
     /// Whether the slot was taken or emptied since the last cut.
     pub taken: bool,
-    /// The exact weight held; 0 when the slot is empty.
+    /// The exact weight held; 0 when the slot is empty, or its holder was exchanged in and has not been hit since.
     pub count: u64,
 }
 
 /// A table of hot keys in front of the linear sketch.
 pub trait HeavyPart<const N: usize> {
+    /// Which kind it is.
+    fn kind(&self) -> HeavyKind;
     /// Offers one item. `out` may be written to in any case, and holds what is handed on if the answer is
     /// [`Offer::HandedOn`]: so the caller can lay out a buffer without a branch.
     fn offer(&mut self, h: KeyHash, key: &[u8; N], weight: u32, out: &mut HandedOn<N>) -> Offer;
@@ -111,6 +223,13 @@ pub trait HeavyPart<const N: usize> {
             filled += offer.filled();
         }
         filled
+    }
+    /// A key passed and was counted; the sketch itself now estimates it at `light`. If the key takes a slot for it, the
+    /// former holder's exact weight, if any, is handed on. Asked only of kinds that
+    /// [see the sketch](HeavyKind::sees_sketch).
+    fn after_pass(&mut self, h: KeyHash, key: &[u8; N], light: u64) -> Option<HandedOn<N>> {
+        let _ = (h, key, light);
+        None
     }
     /// The largest weight [`HeavyPart::offer`] takes, exclusive.
     fn weight_limit(&self) -> u32;

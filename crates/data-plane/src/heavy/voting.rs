@@ -21,7 +21,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::hint::select_unpredictable;
 
-use super::{CHUNK, HandedOn, HeavyPart, Offer, Reason, SlotChange};
+use super::{CHUNK, HandedOn, HeavyKind, HeavyPart, Offer, Reason, SlotChange};
 use crate::hash::{HashSeed, KeyHash};
 use crate::key::words;
 
@@ -126,6 +126,11 @@ fn change_hands<const N: usize>(
 }
 
 impl<const N: usize> HeavyPart<N> for VotingFilter<N> {
+    #[inline(always)]
+    fn kind(&self) -> HeavyKind {
+        HeavyKind::Voting
+    }
+
     #[inline(always)]
     fn offer(&mut self, h: KeyHash, key: &[u8; N], weight: u32, out: &mut HandedOn<N>) -> Offer {
         let index = h.slot(self.slots.len() as u32);

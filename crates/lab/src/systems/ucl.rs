@@ -37,6 +37,12 @@ impl Ucl {
         if let Some(shape) = options.shape {
             builder = builder.shape(shape);
         }
+        if let Some(base) = options.base {
+            builder = builder.base(base);
+        }
+        if let Some(heavy) = options.heavy {
+            builder = builder.heavy(heavy);
+        }
         if let Some(interval) = options.interval {
             builder = builder.interval(interval);
         }
@@ -62,6 +68,8 @@ impl Ucl {
         let extras = Extras {
             interval,
             rule: Some(rule_name(config.rule)),
+            base: Some(config.shape.base.name()),
+            heavy: Some(config.shape.heavy.name()),
             shape: shape_by_name(&config.shape),
             ..Extras::default()
         };
@@ -164,7 +172,6 @@ fn shape_by_name(shape: &Shape) -> BTreeMap<&'static str, u64> {
         ("rows", shape.rows.into()),
         ("width", shape.width.into()),
         ("counter_bits", shape.counter_bits.bits().into()),
-        ("signed", shape.signed.into()),
         ("bloom_bits", shape.bloom_bits.into()),
         ("bloom_hashes", shape.bloom_hashes.into()),
     ])

@@ -32,7 +32,7 @@ pub(crate) fn write(carries: &[(CounterIndex, i64)], config: &Config, scratch: &
     let before = core::iter::once(0).chain(carries.iter().map(|&(at, _)| at.0));
     let gaps: Vec<u64> = carries.iter().zip(before).map(|(&(at, _), before)| u64::from(at.0 - before)).collect();
     values::write(gaps.into_iter(), scratch, out);
-    values::write(carries.iter().map(|&(_, times)| to_wire(times, config.shape.signed)), scratch, out);
+    values::write(carries.iter().map(|&(_, times)| to_wire(times, config.shape.signed())), scratch, out);
 }
 
 pub(crate) fn read(reader: &mut Reader<'_>, config: &Config) -> Result<Vec<(CounterIndex, i64)>, WireError> {
@@ -46,7 +46,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, config: &Config) -> Result<Vec<(Coun
         if at >= counters {
             return Err(WireError::TooLarge { what: "carrying counter", value: at, most: counters - 1 });
         }
-        Ok((CounterIndex(at as u32), from_wire(times, config.shape.signed)))
+        Ok((CounterIndex(at as u32), from_wire(times, config.shape.signed())))
     };
     gaps.into_iter().zip(times).map(carry).collect()
 }

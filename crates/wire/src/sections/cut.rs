@@ -73,7 +73,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, config: &Config, reset: bool) -> Res
 
 fn read_counters(reader: &mut Reader<'_>, config: &Config) -> Result<Vec<i64>, WireError> {
     let n = config.shape.geometry().counters();
-    let signed = config.shape.signed;
+    let signed = config.shape.signed();
     let what = "counters";
     match config.shape.counter_bits {
         CounterBits::B4 => {

@@ -1,8 +1,11 @@
 //! The configuration that opens a segment: with it the control plane rebuilds every column.
+//!
+//! Version 1 knew signed counters or not, that is Count Sketch or Count-Min, and one heavy part. Version 2 has the base
+//! sketch in the place of the sign (so that 0 and 1 mean what they meant), and the heavy part's kind at the end.
 
 use alloc::vec::Vec;
 
-use ucl_data_plane::{BloomKind, Config, CounterBits, KeyFormat, ReportRule, Shape};
+use ucl_data_plane::{Base, BloomKind, Config, CounterBits, HeavyKind, KeyFormat, ReportRule, Shape};
 
 use crate::bytes::{Reader, put_varint};
 use crate::{MAX_COUNTERS, WireError};
@@ -36,16 +39,25 @@ pub(crate) fn write(config: &Config, out: &mut Vec<u8>) {
     put_varint(out, shape.rows.into());
     put_varint(out, shape.width.into());
     out.push(shape.counter_bits.bits() as u8);
-    out.push(shape.signed.into());
+    out.push(match shape.base {
+        Base::CountMin => 0,
+        Base::CountSketch => 1,
+        Base::FlowRadar => 2,
+    });
     out.push(match shape.bloom {
         BloomKind::Classic => 0,
         BloomKind::SplitBlock => 1,
     });
     put_varint(out, shape.bloom_bits.into());
     out.push(shape.bloom_hashes);
+    out.push(match shape.heavy {
+        HeavyKind::Voting => 0,
+        HeavyKind::Augmented => 1,
+        HeavyKind::Elastic => 2,
+    });
 }
 
-pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Config, WireError> {
+pub(crate) fn read(reader: &mut Reader<'_>, version: u8) -> Result<Config, WireError> {
     let keys = match reader.byte("key format")? {
         0 => KeyFormat::Digest,
         bytes => KeyFormat::Fixed(bytes),
@@ -57,16 +69,18 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Config, WireError> {
         _ => return Err(WireError::Corrupt { what: "report rule" }),
     };
     let seed = u64::from_le_bytes(reader.array("seed")?);
-    let shape = Shape {
+    let mut shape = Shape {
+        heavy: HeavyKind::Voting,
         slots: reader.bounded("slots", u32::MAX.into())? as u32,
         vote_ratio: reader.bounded("vote ratio", u32::MAX.into())? as u32,
         rows: reader.bounded("rows", u16::MAX.into())? as u16,
         width: reader.bounded("width", u32::MAX.into())? as u32,
         counter_bits: CounterBits::new(reader.byte("counter bits")?.into())?,
-        signed: match reader.byte("signed")? {
-            0 => false,
-            1 => true,
-            _ => return Err(WireError::Corrupt { what: "signed flag" }),
+        base: match reader.byte("base sketch")? {
+            0 => Base::CountMin,
+            1 => Base::CountSketch,
+            2 if version >= 2 => Base::FlowRadar,
+            _ => return Err(WireError::Corrupt { what: "base sketch" }),
         },
         bloom: match reader.byte("Bloom kind")? {
             0 => BloomKind::Classic,
@@ -76,6 +90,14 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Config, WireError> {
         bloom_bits: reader.bounded("Bloom bits", u32::MAX.into())? as u32,
         bloom_hashes: reader.byte("Bloom hashes")?,
     };
+    if version >= 2 {
+        shape.heavy = match reader.byte("heavy part")? {
+            0 => HeavyKind::Voting,
+            1 => HeavyKind::Augmented,
+            2 => HeavyKind::Elastic,
+            _ => return Err(WireError::Corrupt { what: "heavy part" }),
+        };
+    }
     let config = Config { keys, shape, rule, seed };
     check(&config)?;
     Ok(config)

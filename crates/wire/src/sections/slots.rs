@@ -21,7 +21,7 @@ pub struct SlotReport<'a> {
     pub slot: u32,
     /// The new holder (the bytes in the slot: key or digest) if the slot was taken since the last cut.
     pub holder: Option<&'a [u8]>,
-    /// The exact weight held; 0 when empty.
+    /// The exact weight held; 0 when empty, or when all of the holder's weight is in the sketch.
     pub count: u64,
 }
 

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use ucl_data_plane::{
-    BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, HashSeed, KeyFlags, KeyFormat, KeyRef, Report,
-    ReportRule, ReportSink, Shape, digest,
+    Base, BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, HashSeed, HeavyKind, KeyFlags, KeyFormat,
+    KeyRef, Report, ReportRule, ReportSink, Shape, digest,
 };
 
 /// A report that owns what it says.
@@ -24,9 +24,11 @@ pub fn config() -> impl Strategy<Value = Config> {
         KeyFormat::Digest,
     ]);
     let bits = prop::sample::select(CounterBits::ALL.to_vec());
-    (keys, bits, any::<bool>(), 1u16..4, 1u32..700, any::<u64>()).prop_map(
-        |(keys, counter_bits, signed, rows, width, seed)| {
-            let shape = Shape { slots: 300, rows, width, counter_bits, signed, ..Shape::PAPER_64KB };
+    let combinations: Vec<(Base, HeavyKind)> =
+        Base::ALL.iter().flat_map(|&base| HeavyKind::ALL.map(|heavy| (base, heavy))).collect();
+    (keys, bits, prop::sample::select(combinations), 1u16..4, 1u32..700, any::<u64>()).prop_map(
+        |(keys, counter_bits, (base, heavy), rows, width, seed)| {
+            let shape = Shape { heavy, slots: 300, base, rows, width, counter_bits, ..Shape::PAPER_64KB };
             Config { keys, shape: Shape { bloom: BloomKind::SplitBlock, ..shape }, rule: ReportRule::New, seed }
         },
     )
@@ -108,9 +110,9 @@ pub fn key(config: &Config, bytes: &[u8], kind: u8) -> OwnedKey {
 
 pub fn counters(config: &Config, adds: &[(usize, bool, u64)]) -> Counters {
     let shape = &config.shape;
-    let mut counters = Counters::new(shape.geometry().counters(), shape.counter_bits, shape.signed);
+    let mut counters = Counters::new(shape.geometry().counters(), shape.counter_bits, shape.signed());
     for &(at, negative, weight) in adds {
-        let _carried = counters.add(at, negative && shape.signed, weight);
+        let _carried = counters.add(at, negative && shape.signed(), weight);
     }
     counters
 }
