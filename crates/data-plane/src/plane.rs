@@ -5,6 +5,11 @@
 //!              \------ passed, or its former holder evicted -> counters (+ carries), Bloom filter -> report if new
 //! ```
 
+mod change;
+mod merge;
+
+pub use merge::MergeError;
+
 use crate::bloom::BloomFilter;
 use crate::column::{CounterIndex, RowMap};
 use crate::config::{Config, ConfigError, Memory};
@@ -98,18 +103,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         if config.keys.slot_bytes() != N {
             return Err(ConfigError::KeySize { want: config.keys.slot_bytes(), got: N });
         }
-        let shape = config.shape;
-        let geometry = shape.geometry();
-        let light = Light {
-            config,
-            seed: HashSeed::new(config.seed),
-            map: RowMap::new(geometry),
-            counters: Counters::new(geometry.counters(), shape.counter_bits, shape.signed),
-            bloom: BloomFilter::new(shape.bloom, shape.bloom_bits, shape.bloom_hashes),
-            refresh: Refresh::default(),
-            sketch_weight: 0,
-            carries: 0,
-        };
+        let light = Light::new(config, HashSeed::new(config.seed));
         Ok(Self { heavy, light, totals: Totals::default() })
     }
 
@@ -285,6 +279,21 @@ impl<H: HeavyPart<16>> DataPlane<16, H> {
 }
 
 impl Light {
+    fn new(config: Config, seed: HashSeed) -> Self {
+        let shape = config.shape;
+        let geometry = shape.geometry();
+        Self {
+            config,
+            seed,
+            map: RowMap::new(geometry),
+            counters: Counters::new(geometry.counters(), shape.counter_bits, shape.signed),
+            bloom: BloomFilter::new(shape.bloom, shape.bloom_bits, shape.bloom_hashes),
+            refresh: Refresh::default(),
+            sketch_weight: 0,
+            carries: 0,
+        }
+    }
+
     /// Records what a batch handed on. Not inlined: the voting loop needs its registers.
     #[inline(never)]
     fn record_all<const N: usize>(&mut self, entries: &[HandedOn<N>], sink: &mut impl ReportSink) {

@@ -1,7 +1,9 @@
 //! Heavy parts: the table in front that holds hot keys exactly.
 
+mod change;
 mod voting;
 
+pub use change::HeavyChange;
 pub use voting::VotingFilter;
 
 use crate::hash::{HashSeed, KeyHash};
