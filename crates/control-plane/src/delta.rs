@@ -24,6 +24,8 @@
 //! **Limits.** Mass of lost keys ends up with known keys that share counters with them, except where it can be told: a
 //! counter without a candidate, and peels that would leave a counter negative, are counted as *unexplained*.
 
+mod merge;
+
 use rayon::prelude::*;
 use ucl_equations::{ColumnId, Columns, Workspace, em, peeling};
 

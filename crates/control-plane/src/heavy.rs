@@ -1,5 +1,7 @@
 //! A mirror of the heavy part, as of the last cut.
 
+use std::collections::HashSet;
+
 use ucl_data_plane::Memory;
 
 use crate::registry::KeyId;
@@ -43,6 +45,15 @@ impl HeavyMirror {
         changes.extend(former.map(|held| (held.key, -(held.count as i64))));
         changes.extend(entry.map(|held| (held.key, held.count as i64)));
         former.filter(|_| holder.is_some())
+    }
+
+    /// Those of `before` that hold nothing any more.
+    pub fn missing(&self, before: &[Held]) -> Vec<Held> {
+        if before.is_empty() {
+            return Vec::new();
+        }
+        let holders: HashSet<KeyId> = self.iter().map(|held| held.key).collect();
+        before.iter().filter(|held| !holders.contains(&held.key)).copied().collect()
     }
 
     /// All holders.

@@ -12,6 +12,8 @@
 //!
 //! - `lower <= true count <= upper` for every key, known or not, at any moment.
 //! - A lost, repeated or reordered report is detected: the rows of counters must add up to what entered the sketch.
+//! - A sketch that changes in mid-stream, or is merged with another, forgets nothing: `answer(key)` is the sum over all
+//!   [segments](ChangeKind).
 //! - Asking changes nothing: [`ControlPlane::view`] peeks.
 //!
 //! # What is not
@@ -24,6 +26,7 @@ pub mod delta;
 mod heavy;
 mod plane;
 mod registry;
+mod sealed;
 mod segment;
 mod series;
 mod view;
@@ -33,6 +36,7 @@ pub use decoder::DecoderKind;
 pub use decoder::judge::{Fallback, Verdict};
 pub use plane::{ControlPlane, Fault, Settings, SettingsError, TrainingJob};
 pub use registry::{KeyId, Registry};
+pub use sealed::ChangeKind;
 pub use segment::{ReportError, Segment};
 pub use series::{Change, EpochCounts, Series};
 pub use view::{BoundKind, Estimate, Peek, QueryView, Source};

@@ -5,13 +5,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ucl_data_plane::bloom::offered_keys;
-use ucl_data_plane::{Config, KeyFormat, Report, ReportSink};
+use ucl_data_plane::{Config, Report, ReportSink};
 use ucl_equations::ColumnId;
 
-use crate::decoder::DecoderKind;
+use crate::decoder::{DecoderKind, System};
 use crate::delta::Epoch;
-use crate::plane::{ControlPlane, Fault, Mode, decode_snapshot, least};
+use crate::plane::{ControlPlane, Fault, Mode, decode_snapshot, joint, least};
 use crate::registry::{KeyId, Registry};
+use crate::sealed::{Part, Past};
 use crate::segment::Segment;
 use crate::series::Series;
 
@@ -81,13 +82,6 @@ pub struct Estimate {
     pub source: Source,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Record {
-    estimate: u64,
-    lower: u64,
-    upper: u64,
-}
-
 /// One cut, decoded: immutable, cheap to share.
 ///
 /// ```
@@ -109,16 +103,20 @@ struct Record {
 #[derive(Clone, Debug)]
 pub struct QueryView {
     registry: Arc<Registry>,
-    records: Vec<Record>,
+    records: Vec<Part>,
     sources: Vec<Source>,
     /// For keys that are not known: mapping and counters.
     segment: Arc<SegmentAtCut>,
+    /// Segments before the open one.
+    past: Arc<Past>,
     items: u64,
     weight: u64,
     decoder: DecoderKind,
     answered_by: DecoderKind,
     unexplained: u64,
     series: Series,
+    /// Keys that went through the filter.
+    passed: usize,
     /// Keys that the filter had lost and that became known all the same.
     found_again: Arc<HashSet<KeyId>>,
 }
@@ -150,7 +148,9 @@ impl ReportSink for Peeked {
                 (self.items, self.weight) = (cut.items, cut.weight);
                 (self.sketch_weight, self.smallest_weight) = (cut.sketch_weight, cut.smallest_weight);
             }
-            Report::Key { .. } | Report::Carry { .. } => debug_assert!(false, "a peek brings slots and counters only"),
+            Report::Key { .. } | Report::Carry { .. } | Report::Open { .. } => {
+                debug_assert!(false, "a peek brings slots and counters only");
+            }
         }
     }
 }
@@ -172,7 +172,7 @@ impl ControlPlane {
         let mut registry = Arc::clone(&self.registry);
         let mut heavy = self.heavy.clone();
         let mut floors: Vec<(KeyId, u64)> = Vec::new();
-        let mut heavy_changes = Vec::new();
+        let mut heavy_changes = self.heavy_changes.clone();
         for (slot, holder, count) in &peeked.slots {
             let holder = holder.as_deref().map(|identity| match registry.find(identity) {
                 Some(id) => id,
@@ -182,6 +182,7 @@ impl ControlPlane {
                 floors.push((former.key, former.count));
             }
         }
+        floors.extend(heavy.missing(&self.moved).iter().map(|held| (held.key, held.count)));
         let open: Vec<i64> = self.segment.open_epoch(&peeked.counters);
         let counters: Vec<i64> = self.segment.cumulative().iter().zip(&open).map(|(a, b)| a + b).collect();
         let mut keys = self.keys.clone();
@@ -204,6 +205,7 @@ impl ControlPlane {
         let columns = segment.columns();
         let config = *segment.config();
         let (mut unexplained, mut over_time) = (0, Series::default());
+        let mut past = Arc::clone(&self.past);
         let (decoded, uppers, answered_by, fallback) = if let Mode::Delta { totals, pending, series } = &self.mode {
             let mut totals = totals.clone();
             let beyond = (self.segment.columns().len()..columns.len()).map(|column| ColumnId(column as u32));
@@ -219,30 +221,45 @@ impl ControlPlane {
             (totals.estimates().to_vec(), totals.uppers().to_vec(), DecoderKind::Delta, false)
         } else {
             let uppers = upper_bounds(&segment, &counters, peeked.sketch_weight);
-            let y: Vec<f64> = counters.iter().map(|&c| c as f64).collect();
-            let (decoded, kind, fallback) = decode_snapshot(&mut self.mode, &self.settings, &segment, &y)?;
-            (decoded, uppers, kind, fallback)
+            let y: Vec<f64> = joint::counters(&self.appended, &counters).iter().map(|&c| c as f64).collect();
+            let all = joint::columns(&self.appended, columns);
+            let system = System { columns: &all, geometry: config.shape.geometry(), counters: &y };
+            let (mut decoded, kind, fallback) = decode_snapshot(&mut self.mode, &self.settings, &system)?;
+            let open = decoded.split_off(decoded.len() - columns.len());
+            let mut closed = &decoded[..];
+            for sealed in &self.appended {
+                let (estimates, later) = closed.split_at(sealed.segment.columns().len());
+                Arc::make_mut(&mut past).sealed.push(Arc::new(sealed.with_estimates(estimates)));
+                closed = later;
+            }
+            (open, uppers, kind, fallback)
         };
 
         // From sketch parts to whole answers.
         let smallest = peeked.smallest_weight;
         let decoded_source = if fallback { Source::Fallback } else { Source::Decoded };
-        let mut records = vec![Record::default(); registry.len()];
+        let mut records = vec![Part::default(); registry.len()];
         let mut sources = vec![Source::Heavy; registry.len()];
         for (key, record) in registry.ids().zip(&mut records) {
-            let state = keys[key.0 as usize];
-            let lower = if state.entered { state.floor.max(smallest) } else { 0 };
-            let (estimate, upper) = match segment.column_of(key) {
+            let (identity, source) = (registry.identity_of(key), &mut sources[key.0 as usize]);
+            let lower = keys[key.0 as usize].lower(smallest);
+            *record = match segment.column_of(key) {
                 Some(column) => {
-                    sources[key.0 as usize] = decoded_source;
-                    let upper = uppers[column.0 as usize].max(lower);
-                    let rounded = (decoded[column.0 as usize].max(0.0) + 0.5).floor() as u64;
-                    (rounded.clamp(lower, upper), upper)
+                    *source = decoded_source;
+                    Part::new(decoded[column.0 as usize], uppers[column.0 as usize], lower)
                 }
                 // Never reported, but seen in the heavy part: what the filter lost of it, if anything, is not counted.
-                None => (lower, unknown_upper(&segment, registry.identity_of(key), &counters, peeked.sketch_weight)),
+                None => Part::new(0.0, unknown_upper(&segment, identity, &counters, peeked.sketch_weight), lower),
             };
-            *record = Record { estimate, lower, upper: upper.max(lower) };
+            for sealed in &past.sealed {
+                let part = sealed.part(key, identity);
+                if *source == Source::Heavy && sealed.segment.column_of(key).is_some() {
+                    *source = Source::Decoded;
+                }
+                record.estimate += part.estimate;
+                record.lower += part.lower;
+                record.upper += part.upper;
+            }
         }
         for held in heavy.iter() {
             let record = &mut records[held.key.0 as usize];
@@ -250,23 +267,33 @@ impl ControlPlane {
             record.lower += held.count;
             record.upper += held.count;
         }
+        // What the heavy part held when counting starts, if segments were dropped, is not counted.
+        for held in past.held_before() {
+            let record = &mut records[held.key.0 as usize];
+            record.estimate = record.estimate.saturating_sub(held.count);
+            record.lower = record.lower.saturating_sub(held.count);
+            record.upper = record.upper.saturating_sub(held.count);
+        }
         // No key can have more than the stream.
         for record in &mut records {
-            record.upper = record.upper.min(peeked.weight);
+            record.upper = record.upper.min(peeked.weight - past.since_weight());
             record.estimate = record.estimate.min(record.upper);
         }
+        let passed = segment.columns().len().saturating_sub(self.found_again.len());
         let segment = SegmentAtCut { mapping: Segment::new(config), counters, sketch_weight: peeked.sketch_weight };
         Ok(QueryView {
             registry,
             records,
             sources,
             segment: Arc::new(segment),
+            past,
             items: peeked.items,
             weight: peeked.weight,
             decoder: self.settings.decoder,
             answered_by,
             unexplained,
             series: over_time,
+            passed,
             found_again: Arc::clone(&self.found_again),
         })
     }
@@ -294,7 +321,7 @@ impl ReportSink for Peek {
 }
 
 /// The largest sketch part each column's key can have.
-fn upper_bounds(segment: &Segment, counters: &[i64], sketch_weight: u64) -> Vec<u64> {
+pub(crate) fn upper_bounds(segment: &Segment, counters: &[i64], sketch_weight: u64) -> Vec<u64> {
     let columns = segment.columns();
     (0..columns.len() as u32)
         .map(ColumnId)
@@ -311,7 +338,7 @@ fn upper_bounds(segment: &Segment, counters: &[i64], sketch_weight: u64) -> Vec<
         .collect()
 }
 
-fn unknown_upper(segment: &Segment, identity: &[u8], counters: &[i64], sketch_weight: u64) -> u64 {
+pub(crate) fn unknown_upper(segment: &Segment, identity: &[u8], counters: &[i64], sketch_weight: u64) -> u64 {
     let column = segment.positions(identity);
     if !segment.config().shape.signed {
         return least(column.indices(), counters);
@@ -339,7 +366,9 @@ impl QueryView {
             Some(id) => self.of(id),
             None => {
                 let segment = &self.segment;
-                let upper = unknown_upper(&segment.mapping, identity, &segment.counters, segment.sketch_weight);
+                let open = unknown_upper(&segment.mapping, identity, &segment.counters, segment.sketch_weight);
+                let before: u64 = self.past.sealed.iter().map(|sealed| sealed.unknown_upper(identity)).sum();
+                let upper = (open + before).min(self.weight - self.past.since_weight());
                 Estimate { estimate: 0, lower: 0, upper, bound: BoundKind::Guaranteed, source: Source::Unknown }
             }
         }
@@ -348,7 +377,7 @@ impl QueryView {
     /// The answer for a known key.
     #[inline]
     pub fn of(&self, id: KeyId) -> Estimate {
-        let Record { estimate, lower, upper } = self.records[id.0 as usize];
+        let Part { estimate, lower, upper } = self.records[id.0 as usize];
         Estimate { estimate, lower, upper, bound: BoundKind::Guaranteed, source: self.sources[id.0 as usize] }
     }
 
@@ -405,16 +434,18 @@ impl QueryView {
         self.registry.len()
     }
 
-    /// How many keys the Bloom filter is expected to have kept from us for good, by its size and the keys that came
+    /// Where counting starts: items before this one are not in the answers, for their segments were dropped
+    /// ([`ControlPlane::drop_oldest_segment`]). 0 unless that happened.
+    pub fn since(&self) -> u64 {
+        self.past.since_items()
+    }
+
+    /// How many keys the Bloom filter of the open segment is expected to have kept from us for good, by its size and the keys that came
     /// through; infinite where it is so full that hardly any key gets through.
     pub fn estimated_lost_keys(&self) -> f64 {
-        let Config { keys, shape, .. } = *self.segment.mapping.config();
+        let Config { shape, .. } = *self.segment.mapping.config();
         // Keys known from the heavy part alone never went through the filter, and those sent again did not either.
-        let through = |key: &KeyId| {
-            let passed = keys == KeyFormat::Digest || self.sources[key.0 as usize] != Source::Heavy;
-            passed && !self.found_again.contains(key)
-        };
-        let held = self.registry.ids().filter(through).count() as f64;
+        let held = self.passed as f64;
         let offered = offered_keys(shape.bloom_bits, shape.bloom_hashes, held);
         (offered - held - self.found_again.len() as f64).max(0.0)
     }
