@@ -245,6 +245,11 @@ impl ControlPlane {
         })
     }
 
+    /// How it decodes.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     /// The known keys.
     pub fn registry(&self) -> &Registry {
         &self.registry

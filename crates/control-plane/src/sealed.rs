@@ -109,7 +109,7 @@ impl Sealed {
             Part::new(decoded, upper, keys[key.0 as usize].lower(smallest_weight))
         };
         let parts = segment.keys().iter().zip(decoded).zip(uppers).map(part).collect();
-        Self { segment: Arc::new(segment), parts, end }
+        Self { segment: Arc::new(segment.closed()), parts, end }
     }
 
     /// The same with other estimates, within the same bounds.

@@ -234,6 +234,13 @@ impl Segment {
         self.sketch_weight
     }
 
+    /// The segment without room for an epoch: none will come.
+    pub(crate) fn closed(mut self) -> Self {
+        debug_assert!(self.is_cut());
+        self.epoch = Vec::new();
+        self
+    }
+
     /// Whether nothing has come since the last cut.
     pub(crate) fn is_cut(&self) -> bool {
         self.carries == 0 && self.epoch.iter().all(|&carried| carried == 0)

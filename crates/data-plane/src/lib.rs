@@ -17,6 +17,8 @@
 //!   the weight that entered the sketch, and with the heavy part's counts exactly the weight of the stream.
 //! - Every key that left the heavy part or passed it is reported, unless the Bloom filter claimed to know it.
 //! - The same seed gives the same positions on every machine.
+//! - Both hold through changes of hashes and sizes ([`DataPlane::change`]) and for data planes that are merged
+//!   ([`DataPlane::merge`]).
 //!
 //! # Differences from the paper
 //!

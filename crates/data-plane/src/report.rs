@@ -28,8 +28,8 @@ pub enum ReportRule {
 pub struct KeyFlags {
     /// It was evicted from the heavy part after having been hit again.
     pub hot: bool,
-    /// The Bloom filter did not have it. Since the filter has no false negatives and forgets nothing, the key was never in
-    /// the sketch before.
+    /// The Bloom filter did not have it. Since the filter has no false negatives and forgets nothing while a segment lasts,
+    /// the key was never in the segment's sketch before.
     pub fresh: bool,
 }
 
