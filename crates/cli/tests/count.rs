@@ -61,6 +61,36 @@ fn json_is_one_line_in_the_documented_order() {
     assert!(order.map(at).is_sorted(), "{out}");
 }
 
+/// Three inputs by two data planes: the same totals, exact here, and the summary says how it was done.
+#[test]
+fn several_inputs_are_counted_side_by_side() {
+    let folder = Folder::with("a", words());
+    folder.write("b", "banana\nzebra\n");
+    folder.write("c", "apple\n");
+    let args = "count a b c --seed 1 --top 9 --audit";
+    let alone = folder.run(&format!("{args} --json")).json();
+    for decoder in ["delta", "em", "cm"] {
+        let both = folder.run(&format!("{args} --json --threads 2 --decoder {decoder}")).json();
+        assert_eq!((&both["planes"], &both["items"], &both["keys"]), (&json!(2), &alone["items"], &alone["keys"]));
+        assert_eq!(both["audit"]["bound_violations"], 0, "{decoder}");
+        let sorted = |answer: &serde_json::Value| {
+            let mut top = top(answer);
+            top.sort();
+            top
+        };
+        assert_eq!(sorted(&both), sorted(&alone), "{decoder}");
+    }
+    let text = folder.run(&format!("{args} --threads 5")).fine();
+    assert!(text.contains("in each of 3 data planes, as on so many devices"), "{text}");
+    assert!(alone.get("planes").is_none());
+    // Bad records in any of them are counted, or end it.
+    folder.write("d", "x 1\ny\n");
+    folder.write("e", "x 2\nz\n");
+    let skip = folder.run("count d e --format field:1 --weight 2 --threads 2 --on-error skip --json --seed 1");
+    assert_eq!(skip.json()["skipped"], 2);
+    folder.run("count d e --format field:1 --weight 2 --threads 2").failed(1);
+}
+
 #[test]
 fn the_audit_compares_with_exact_counts() {
     let answer = Folder::new().run("count zipf:1.1:50000:20000 --memory 8KB --seed 3 --audit --json --prefix 1").json();

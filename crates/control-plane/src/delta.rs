@@ -24,6 +24,8 @@
 //! **Limits.** Mass of lost keys ends up with known keys that share counters with them, except where it can be told: a
 //! counter without a candidate, and peels that would leave a counter negative, are counted as *unexplained*.
 
+mod merge;
+
 use rayon::prelude::*;
 use ucl_data_plane::Geometry;
 use ucl_equations::{ColumnId, Columns, Workspace, em, peeling};
@@ -96,6 +98,11 @@ pub(crate) struct Checked {
 }
 
 impl Checked {
+    pub fn add(&mut self, other: Self) {
+        self.weight += other.weight;
+        self.missed += other.missed;
+    }
+
     /// The share of the weight that was predicted wrongly.
     pub fn share(&self) -> Option<f64> {
         (self.weight > 0.0).then(|| self.missed / self.weight)
@@ -117,6 +124,12 @@ impl Totals {
 
     pub fn checked(&self) -> Checked {
         self.checked
+    }
+
+    /// Hands over the sums, and starts again from zero for other columns; how well epochs were decoded stays.
+    pub fn restart(&mut self) -> Self {
+        let checked = self.checked;
+        std::mem::replace(self, Self { checked, ..Self::default() })
     }
 
     /// Columns up to `known` are there from now on. In the epoch just ended their keys can have had what its `counters`
@@ -157,8 +170,7 @@ impl Totals {
         };
         let (decoded, checked) = rayon::join(decode_all, || check(columns, geometry, block, self, options));
         let (decoded, checked) = (decoded?, checked?);
-        self.checked.weight += checked.weight;
-        self.checked.missed += checked.missed;
+        self.checked.add(checked);
         for (epoch, decoded) in block.iter().zip(decoded) {
             for &(column, count) in &epoch.evicted {
                 self.add(column, count as f64, count, epoch.first_new);

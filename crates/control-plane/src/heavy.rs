@@ -1,5 +1,7 @@
 //! A mirror of the heavy part, as of the last cut.
 
+use std::collections::HashSet;
+
 use ucl_data_plane::Memory;
 
 use crate::registry::KeyId;
@@ -44,6 +46,16 @@ impl HeavyMirror {
         changes.extend(former.map(|held| (held.key, -(held.count as i64))));
         changes.extend(entry.map(|held| (held.key, held.count as i64)));
         former.filter(|_| holder.is_some())
+    }
+
+    /// Those of `before` that hold nothing any more.
+    pub fn missing(&self, before: &[Held]) -> Vec<Held> {
+        if before.is_empty() {
+            return Vec::new();
+        }
+        let holders: HashSet<KeyId> = self.iter().map(|held| held.key).collect();
+        // One that held nothing has nothing to bring along.
+        before.iter().filter(|held| held.count > 0 && !holders.contains(&held.key)).copied().collect()
     }
 
     /// All holders.

@@ -13,6 +13,8 @@
 //! - `lower <= true count <= upper` for every key, known or not, at any moment. (Count Sketch's are wide;
 //!   [`QueryView::probable`] has tighter ones that hold with a stated probability.)
 //! - A lost, repeated or reordered report is detected: the rows of counters must add up to what entered the sketch.
+//! - A sketch that changes in mid-stream, or is merged with another, forgets nothing: `answer(key)` is the sum over all
+//!   [segments](ChangeKind).
 //! - Asking changes nothing: [`ControlPlane::view`] peeks.
 //!
 //! # What is not
@@ -27,6 +29,7 @@ mod packed;
 mod plane;
 mod probable;
 mod registry;
+mod sealed;
 mod segment;
 pub mod self_check;
 mod series;
@@ -39,6 +42,7 @@ pub use decoder::judge::{Fallback, Verdict};
 pub use plane::{ControlPlane, Fault, Settings, SettingsError, TrainingJob};
 pub use probable::PROBABILITY;
 pub use registry::{KeyId, Registry};
+pub use sealed::ChangeKind;
 pub use segment::{ReportError, Segment};
 pub use self_check::SelfCheck;
 pub use series::{Change, EpochCounts, Series};

@@ -1,11 +1,15 @@
 //! The control plane: takes reports, closes epochs, decodes, answers.
 
+mod change;
+pub(crate) mod joint;
+mod merge;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use ucl_data_plane::{Config, Cut, HashSeed, KeyFlags, KeyRef, Memory, Report, ReportSink};
+use ucl_data_plane::{Config, Cut, Geometry, HashSeed, KeyFlags, KeyRef, Memory, Report, ReportSink};
 use ucl_equations::{ColumnId, Columns, Workspace, em};
 use ucl_learned::TrainBudget;
 
@@ -14,9 +18,10 @@ use crate::decoder::judge::Fallback;
 use crate::decoder::learned::{KnownKey, Learned};
 use crate::decoder::{DecodeError, Decoder, DecoderKind, System, Unsupported, refine};
 use crate::delta::{self, Epoch};
-use crate::heavy::HeavyMirror;
+use crate::heavy::{HeavyMirror, Held};
 use crate::packed::Packed;
 use crate::registry::{KeyId, Registry};
+use crate::sealed::{ChangeKind, Past, Sealed};
 use crate::segment::{ReportError, Segment};
 use crate::series::Series;
 use crate::tight;
@@ -47,6 +52,8 @@ pub struct Settings {
     pub em: em::Options,
     /// Epochs whose counts `delta` keeps one by one, for questions about time; 0 keeps the totals alone.
     pub retain_epochs: usize,
+    /// What becomes of the counters when the sketch changes in mid-stream.
+    pub change: ChangeKind,
     /// Fixes the network's weights and every random choice of training.
     pub seed: u64,
 }
@@ -62,6 +69,7 @@ impl Default for Settings {
             fallback: Fallback::default(),
             em: em::Options::default(),
             retain_epochs: 0,
+            change: ChangeKind::default(),
             seed: 0,
         }
     }
@@ -124,8 +132,13 @@ impl KeyState {
         self.0 |= if entered { Self::ENTERED } else { 0 } | if hot { Self::HOT } else { 0 };
     }
 
-    /// What the key has in the sketch at least.
-    pub fn least(self, smallest_weight: u64) -> u64 {
+    /// Nothing of it is known to be in the sketch, which is another one from now on.
+    pub fn left_behind(&mut self) {
+        self.0 &= Self::HOT;
+    }
+
+    /// What the key has in the open segment's sketch at least.
+    pub fn lower(self, smallest_weight: u64) -> u64 {
         if self.entered() { self.floor().max(smallest_weight) } else { 0 }
     }
 }
@@ -134,6 +147,28 @@ pub(crate) enum Mode {
     Classic(Classic),
     Learned { network: Box<Learned>, fallback: Classic },
     Delta { totals: delta::Totals, pending: Vec<Epoch>, series: Series },
+}
+
+impl Mode {
+    fn new(settings: &Settings, geometry: Geometry) -> Result<Self, SettingsError> {
+        settings.decoder.supports(&geometry)?;
+        Ok(match settings.decoder {
+            DecoderKind::Delta => Self::Delta {
+                totals: delta::Totals::default(),
+                pending: Vec::new(),
+                series: Series::new(settings.retain_epochs),
+            },
+            DecoderKind::Learned | DecoderKind::Refined => {
+                let budget = settings.train_budget.unwrap_or(TrainBudget::whole(&settings.learned));
+                let (learned, fallback) = (settings.learned.clone(), settings.fallback);
+                let network = Box::new(Learned::new(geometry, learned, budget, fallback, settings.seed)?);
+                let kind = if geometry.signed { DecoderKind::Lsmr } else { DecoderKind::Em };
+                let fallback = Classic::new(kind, settings.em).expect("a classic kind");
+                Self::Learned { network, fallback }
+            }
+            kind => Self::Classic(Classic::new(kind, settings.em).expect("the other kinds are classic")),
+        })
+    }
 }
 
 /// What stands behind the data plane: registry, counters, decoder.
@@ -172,11 +207,17 @@ pub struct ControlPlane {
     /// All keys that the Bloom filter had lost and that became known all the same.
     pub(crate) found_again: Arc<HashSet<KeyId>>,
     /// What changed in the heavy part since the last cut, by key.
-    heavy_changes: Vec<(KeyId, i64)>,
+    pub(crate) heavy_changes: Vec<(KeyId, i64)>,
     pub(crate) smallest_weight: u64,
+    /// Segments that are sealed.
+    pub(crate) past: Arc<Past>,
+    /// Closed segments that are still decoded together with the open one: [`ChangeKind::PaperColumns`].
+    pub(crate) appended: Vec<Arc<Sealed>>,
+    /// What was in the heavy part before it changed, until a cut tells who is still there.
+    pub(crate) moved: Vec<Held>,
+    /// Items and their weight at the last cut.
+    pub(crate) at_cut: (u64, u64),
     cuts: u64,
-    /// Items before the open epoch.
-    pub(crate) items_at_cut: u64,
     /// Time spent on decoding closed epochs.
     decoding: Duration,
     lagging: bool,
@@ -203,6 +244,9 @@ pub enum Fault {
     /// A decoder failed.
     #[error(transparent)]
     Decode(#[from] DecodeError),
+    /// The data plane went over to a configuration that the decoder cannot work with.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
     /// Messages could not be read, or are missing.
     #[error("the reports can no longer be followed: {0}")]
     Link(String),
@@ -211,24 +255,7 @@ pub enum Fault {
 impl ControlPlane {
     /// A control plane for a data plane of this configuration.
     pub fn new(config: Config, settings: Settings) -> Result<Self, SettingsError> {
-        let geometry = config.shape.geometry();
-        settings.decoder.supports(&geometry)?;
-        let mode = match settings.decoder {
-            DecoderKind::Delta => Mode::Delta {
-                totals: delta::Totals::default(),
-                pending: Vec::new(),
-                series: Series::new(settings.retain_epochs),
-            },
-            DecoderKind::Learned | DecoderKind::Refined => {
-                let budget = settings.train_budget.unwrap_or(TrainBudget::whole(&settings.learned));
-                let (learned, fallback) = (settings.learned.clone(), settings.fallback);
-                let network = Box::new(Learned::new(geometry, learned, budget, fallback, settings.seed)?);
-                let kind = if geometry.signed { DecoderKind::Lsmr } else { DecoderKind::Em };
-                let fallback = Classic::new(kind, settings.em).expect("a classic kind");
-                Mode::Learned { network, fallback }
-            }
-            kind => Mode::Classic(Classic::new(kind, settings.em).expect("the other kinds are classic")),
-        };
+        let mode = Mode::new(&settings, config.shape.geometry())?;
         let window = if settings.decoder.is_trained() { settings.window } else { 0 };
         Ok(Self {
             settings,
@@ -244,12 +271,20 @@ impl ControlPlane {
             found_again: Arc::default(),
             heavy_changes: Vec::new(),
             smallest_weight: 0,
+            past: Arc::default(),
+            appended: Vec::new(),
+            moved: Vec::new(),
+            at_cut: (0, 0),
             cuts: 0,
-            items_at_cut: 0,
             decoding: Duration::ZERO,
             lagging: false,
             fault: None,
         })
+    }
+
+    /// How it decodes.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// The known keys.
@@ -304,6 +339,7 @@ impl ControlPlane {
             Report::Carry { at, times } => self.segment.carry(at.0, times)?,
             Report::Slot { slot, holder, count } => self.accept_slot(slot, holder, count)?,
             Report::Cut(cut) => self.accept_cut(&cut)?,
+            Report::Open { config, opening } => self.accept_open(config, opening)?,
         }
         Ok(())
     }
@@ -357,23 +393,32 @@ impl ControlPlane {
         }
         let holder = holder.map(|identity| self.intern(identity)).transpose()?.map(|(id, _)| id);
         if let Some(former) = self.heavy.change(slot, holder, count, &mut self.heavy_changes) {
-            // It went into the sketch, even if the Bloom filter kept its key from us then.
-            self.keys[former.key.0 as usize].raise_floor(former.count);
-            let column = self.give_column(former.key, false);
-            if former.count > 0 {
-                self.evicted.push((column, former.count));
-            }
+            self.went_into_the_sketch(former);
         }
         Ok(())
     }
 
+    /// A key lost its place in the heavy part: it is in the sketch, even if the Bloom filter kept its name from us then.
+    fn went_into_the_sketch(&mut self, former: Held) {
+        self.keys[former.key.0 as usize].raise_floor(former.count);
+        let column = self.give_column(former.key, false);
+        if former.count > 0 {
+            self.evicted.push((column, former.count));
+        }
+    }
+
     fn accept_cut(&mut self, cut: &Cut<'_>) -> Result<(), Fault> {
+        let moved = std::mem::take(&mut self.moved);
+        for lost in self.heavy.missing(&moved) {
+            self.went_into_the_sketch(lost);
+        }
         let before = self.segment.sketch_weight();
         let counters = self.segment.close_epoch(cut)?;
         self.smallest_weight = cut.smallest_weight;
+        self.at_cut = (cut.items, cut.weight);
         self.cuts += 1;
-        self.items_at_cut = cut.items;
-        self.window.push(self.segment.cumulative(), cut.sketch_weight.saturating_sub(before));
+        let cumulative = joint::counters(&self.appended, self.segment.cumulative());
+        self.window.push(&cumulative, cut.sketch_weight.saturating_sub(before));
         let evicted = std::mem::take(&mut self.evicted);
         let heavy = std::mem::take(&mut self.heavy_changes);
         let (first_new, known) = (self.columns_at_cut, self.segment.columns().len());
@@ -407,7 +452,8 @@ impl ControlPlane {
     pub fn train(&mut self) -> Result<(), DecodeError> {
         let known = self.known_keys();
         let Mode::Learned { network, .. } = &mut self.mode else { return Ok(()) };
-        network.train(self.segment.columns(), &known, &self.window, self.smallest_weight)
+        let columns = joint::columns(&self.appended, self.segment.columns());
+        network.train(&columns, &known, &self.window, self.smallest_weight)
     }
 
     /// A training to be run elsewhere, on a copy of everything it needs; `None` for other decoders.
@@ -415,7 +461,7 @@ impl ControlPlane {
         let network = self.network()?;
         Some(TrainingJob {
             network: network.for_training(stop),
-            columns: self.segment.columns().clone(),
+            columns: joint::columns(&self.appended, self.segment.columns()).into_owned(),
             known: self.known_keys(),
             window: self.window.clone(),
             smallest_weight: self.smallest_weight,
@@ -425,7 +471,10 @@ impl ControlPlane {
     /// Takes over a network that was trained elsewhere.
     pub fn install(&mut self, trained: Result<Learned, DecodeError>) {
         match (trained, &mut self.mode) {
-            (Ok(trained), Mode::Learned { network, .. }) => **network = trained,
+            // One that was trained for a segment that has been sealed since is of no use.
+            (Ok(trained), Mode::Learned { network, .. }) if trained.generation() == network.generation() => {
+                **network = trained;
+            }
             (Ok(_), _) => {}
             (Err(error), _) => {
                 self.fault.get_or_insert(error.into());
@@ -433,9 +482,11 @@ impl ControlPlane {
         }
     }
 
+    /// What is known of the key of each column, the appended segments' first.
     fn known_keys(&self) -> Vec<KnownKey> {
-        let states = self.segment.keys().iter().map(|key| self.keys[key.0 as usize]);
-        states.map(|key| KnownKey { hot: key.hot(), least: key.least(self.smallest_weight) as f64 }).collect()
+        let keys = self.appended.iter().flat_map(|sealed| sealed.segment.keys()).chain(self.segment.keys());
+        let lowers = joint::lowers(&self.appended, &self.segment, &self.keys, self.smallest_weight);
+        keys.zip(lowers).map(|(key, least)| KnownKey { hot: self.keys[key.0 as usize].hot(), least }).collect()
     }
 
     /// Bytes by part.
@@ -448,6 +499,7 @@ impl ControlPlane {
         memory.add("columns", self.segment.column_bytes());
         memory.add("counters", self.segment.counter_bytes());
         self.heavy.add_memory(&mut memory);
+        memory.add("sealed segments", self.past.memory() + self.appended.iter().map(|s| s.memory()).sum::<usize>());
         memory.add("window", self.window.memory());
         match &self.mode {
             Mode::Classic(_) => {}
@@ -468,22 +520,18 @@ impl ControlPlane {
 pub(crate) fn decode_snapshot(
     mode: &mut Mode,
     settings: &Settings,
-    segment: &Segment,
-    counters: &[f64],
-    known: &[f64],
+    system: &System<'_>,
 ) -> Result<(Vec<f64>, DecoderKind, bool), DecodeError> {
-    let geometry = segment.config().shape.geometry();
-    let system = System { columns: segment.columns(), geometry, counters, known };
     match mode {
-        Mode::Classic(classic) => Ok((classic.decode(&system)?, classic.kind(), false)),
+        Mode::Classic(classic) => Ok((classic.decode(system)?, classic.kind(), false)),
         Mode::Learned { network, .. } if answers(network, settings.decoder) => {
-            let mut x = network.decode(&system)?;
+            let mut x = network.decode(system)?;
             if settings.decoder == DecoderKind::Refined {
-                x = refine(&system, &x, &settings.em, &mut Workspace::default())?;
+                x = refine(system, &x, &settings.em, &mut Workspace::default())?;
             }
             Ok((x, settings.decoder, false))
         }
-        Mode::Learned { fallback, .. } => Ok((fallback.decode(&system)?, fallback.kind(), true)),
+        Mode::Learned { fallback, .. } => Ok((fallback.decode(system)?, fallback.kind(), true)),
         Mode::Delta { .. } => unreachable!("delta decodes epochs"),
     }
 }

@@ -120,6 +120,37 @@ impl Registry {
         }
     }
 
+    /// Gives a key its full name that was known by its digest alone. Every later name moves: rare.
+    fn name_late(&mut self, id: KeyId, name: &[u8]) {
+        let at = id.0 as usize;
+        let end = self.name_ends[at] as usize;
+        self.names.splice(end..end, name.iter().copied());
+        self.name_ends[at..].iter_mut().for_each(|end| *end += name.len() as u64);
+    }
+
+    /// Learns all keys of another registry of the same format and digests; their numbers here, in order.
+    pub(crate) fn merge(&mut self, other: &Self) -> Vec<KeyId> {
+        let learn = |theirs: KeyId| {
+            let (id, new) = self.intern(other.identity_of(theirs));
+            if self.format == KeyFormat::Digest && other.is_named(theirs) && !self.is_named(id) {
+                let name = other.key(theirs);
+                if new { self.name_newest(name) } else { self.name_late(id, name) }
+            }
+            id
+        };
+        other.ids().map(learn).collect()
+    }
+
+    /// No keys, of the same format and with the same digests.
+    pub(crate) fn emptied(&self) -> Self {
+        Self::new(self.format, self.seed)
+    }
+
+    /// The seed of the digests of long keys.
+    pub(crate) fn digest_seed(&self) -> u64 {
+        self.seed.digest_seed()
+    }
+
     /// What stands for the key in a slot.
     pub fn identity_of(&self, id: KeyId) -> &[u8] {
         let bytes = self.format.slot_bytes();
@@ -192,6 +223,30 @@ mod tests {
             assert_eq!(registry.key(KeyId(key)), key.to_le_bytes());
         }
         assert_eq!(registry.find(&5000u32.to_le_bytes()), None);
+    }
+
+    #[test]
+    fn a_merged_registry_knows_all_keys_and_names() {
+        let seed = HashSeed::new(1);
+        let (mut ours, mut theirs) = (Registry::new(KeyFormat::Digest, seed), Registry::new(KeyFormat::Digest, seed));
+        let learn = |registry: &mut Registry, name: &[u8], named: bool| {
+            registry.intern(&digest(name, seed.digest_seed()));
+            if named {
+                registry.name_newest(name);
+            }
+        };
+        learn(&mut ours, b"first", true);
+        learn(&mut ours, b"unnamed here", false);
+        learn(&mut ours, b"third", true);
+        learn(&mut theirs, b"fourth", true);
+        learn(&mut theirs, b"unnamed here", true);
+        learn(&mut theirs, b"first", true);
+        assert_eq!(ours.merge(&theirs), [KeyId(3), KeyId(1), KeyId(0)]);
+        let names: [&[u8]; 4] = [b"first", b"unnamed here", b"third", b"fourth"];
+        for (id, name) in ours.ids().zip(names) {
+            assert_eq!(ours.key(id), name);
+            assert_eq!(ours.find(&digest(name, seed.digest_seed())), Some(id));
+        }
     }
 
     #[test]

@@ -109,6 +109,9 @@ pub enum ReportError {
         /// There are.
         slots: u32,
     },
+    /// A segment was opened while the one before still had an open epoch: its last cut was lost.
+    #[error("a segment was opened, but the cut that ends the one before never came")]
+    NotCut,
     /// A key that does not fit the configuration.
     #[error("a report has a key of {got} bytes where {want} are expected")]
     Key {
@@ -254,6 +257,45 @@ impl Segment {
     /// The weight that entered the sketch in all closed epochs.
     pub fn sketch_weight(&self) -> u64 {
         self.sketch_weight
+    }
+
+    /// The segment without room for an epoch: none will come.
+    pub(crate) fn closed(mut self) -> Self {
+        debug_assert!(self.is_cut());
+        self.carried = Vec::new();
+        self
+    }
+
+    /// Whether nothing has come since the last cut.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.carries == 0 && self.carried.iter().all(|&carried| carried == 0)
+    }
+
+    /// Adds another segment of the same configuration, of which a cut has just been made too. `key` tells its keys' numbers
+    /// here, `identity` what stands for them in slots.
+    pub(crate) fn merge<'a>(
+        &mut self,
+        other: &Self,
+        key: impl Fn(KeyId) -> KeyId,
+        identity: impl Fn(KeyId) -> &'a [u8],
+    ) {
+        for &theirs in &other.keys {
+            self.ensure_column(key(theirs), identity(key(theirs)));
+        }
+        for (total, more) in self.cumulative.iter_mut().zip(&other.cumulative) {
+            *total += more;
+        }
+        self.sketch_weight += other.sketch_weight;
+    }
+
+    /// The same segment where keys have other numbers.
+    pub(crate) fn renumbered(&self, key: impl Fn(KeyId) -> KeyId) -> Self {
+        let keys: Vec<KeyId> = self.keys.iter().map(|&old| key(old)).collect();
+        let mut column_of = vec![NONE; keys.iter().map(|key| key.0 as usize + 1).max().unwrap_or(0)];
+        for (column, key) in (0u32..).zip(&keys) {
+            column_of[key.0 as usize] = column;
+        }
+        Self { keys, column_of, ..self.clone() }
     }
 
     /// Bytes of columns and their numbers.

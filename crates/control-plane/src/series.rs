@@ -11,6 +11,8 @@
 //! The sum over all epochs is the key's estimate. Kept are the last [`Series::retention`] epochs, at 8 bytes for every
 //! key that an epoch touched.
 
+mod merge;
+
 use std::collections::{HashMap, VecDeque};
 use std::ops::RangeBounds;
 use std::sync::Arc;

@@ -5,15 +5,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ucl_data_plane::bloom::offered_keys;
-use ucl_data_plane::{Config, KeyFormat, Report, ReportSink};
+use ucl_data_plane::{Config, Report, ReportSink};
 use ucl_equations::ColumnId;
 
-use crate::decoder::DecoderKind;
+use crate::decoder::{DecoderKind, System};
 use crate::delta::Epoch;
 use crate::packed::Packed;
-use crate::plane::{ControlPlane, Fault, Mode, decode_snapshot, least};
+use crate::plane::{ControlPlane, Fault, Mode, decode_snapshot, joint, least};
 use crate::probable::{MedianBound, PROBABILITY};
 use crate::registry::{KeyId, Registry};
+use crate::sealed::{Part, Past};
 use crate::segment::Segment;
 use crate::self_check::Check;
 use crate::series::Series;
@@ -84,13 +85,6 @@ pub struct Estimate {
     pub source: Source,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Record {
-    estimate: u64,
-    lower: u64,
-    upper: u64,
-}
-
 /// One cut, decoded: immutable, cheap to share.
 ///
 /// ```
@@ -112,10 +106,12 @@ struct Record {
 #[derive(Clone, Debug)]
 pub struct QueryView {
     registry: Arc<Registry>,
-    records: Vec<Record>,
+    records: Vec<Part>,
     sources: Vec<Source>,
     /// For keys that are not known: mapping and counters.
     segment: Arc<SegmentAtCut>,
+    /// Segments before the open one.
+    past: Arc<Past>,
     items: u64,
     weight: u64,
     decoder: DecoderKind,
@@ -123,6 +119,8 @@ pub struct QueryView {
     unexplained: u64,
     series: Series,
     check: Check,
+    /// Keys that went through the filter.
+    passed: usize,
     /// Keys that the filter had lost and that became known all the same.
     found_again: Arc<HashSet<KeyId>>,
 }
@@ -158,7 +156,9 @@ impl ReportSink for Peeked {
                 (self.items, self.weight) = (cut.items, cut.weight);
                 (self.sketch_weight, self.smallest_weight) = (cut.sketch_weight, cut.smallest_weight);
             }
-            Report::Key { .. } | Report::Carry { .. } => debug_assert!(false, "a peek brings slots and counters only"),
+            Report::Key { .. } | Report::Carry { .. } | Report::Open { .. } => {
+                debug_assert!(false, "a peek brings slots and counters only");
+            }
         }
     }
 }
@@ -180,7 +180,7 @@ impl ControlPlane {
         let mut registry = Arc::clone(&self.registry);
         let mut heavy = self.heavy.clone();
         let mut floors: Vec<(KeyId, u64)> = Vec::new();
-        let mut heavy_changes = Vec::new();
+        let mut heavy_changes = self.heavy_changes.clone();
         for (slot, holder, count) in &peeked.slots {
             let holder = holder.as_deref().map(|identity| match registry.find(identity) {
                 Some(id) => id,
@@ -190,6 +190,7 @@ impl ControlPlane {
                 floors.push((former.key, former.count));
             }
         }
+        floors.extend(heavy.missing(&self.moved).iter().map(|held| (held.key, held.count)));
         let open: Vec<i64> = self.segment.open_epoch(&peeked.counters);
         let counters: Vec<i64> = self.segment.cumulative().iter().zip(&open).map(|(a, b)| a + b).collect();
         let mut keys = self.keys.clone();
@@ -211,6 +212,7 @@ impl ControlPlane {
         let columns = segment.columns();
         let config = *segment.config();
         let (mut unexplained, mut over_time) = (0, Series::default());
+        let mut past = Arc::clone(&self.past);
         let (decoded, uppers, answered_by, fallback, check) = if let Mode::Delta { totals, pending, series } =
             &self.mode
         {
@@ -222,7 +224,7 @@ impl ControlPlane {
             let (known, first_new) = (columns.len() as u32, self.columns_at_cut as u32);
             let mut block = pending.clone();
             // Right after a cut there is no open epoch to speak of.
-            if peeked.items > self.items_at_cut {
+            if peeked.items > self.at_cut.0 || !heavy_changes.is_empty() || open.iter().any(|&counter| counter != 0) {
                 let (items, counters) = (peeked.items, Packed::new(&open));
                 let weight = peeked.sketch_weight.saturating_sub(self.segment.sketch_weight());
                 block.push(Epoch { counters, weight, known, first_new, evicted, heavy: heavy_changes, items });
@@ -241,38 +243,58 @@ impl ControlPlane {
             (totals.estimates().to_vec(), totals.uppers().to_vec(), DecoderKind::Delta, false, check)
         } else {
             let uppers = upper_bounds(&segment, &counters, peeked.sketch_weight);
-            let y: Vec<f64> = counters.iter().map(|&c| c as f64).collect();
-            let known: Vec<f64> =
-                segment.keys().iter().map(|key| keys[key.0 as usize].least(peeked.smallest_weight) as f64).collect();
-            let (decoded, kind, fallback) = decode_snapshot(&mut self.mode, &self.settings, &segment, &y, &known)?;
+            let y: Vec<f64> = joint::counters(&self.appended, &counters).iter().map(|&c| c as f64).collect();
+            let all = joint::columns(&self.appended, columns);
+            let known = joint::lowers(&self.appended, &segment, &keys, peeked.smallest_weight);
+            let system = System { columns: &all, geometry: config.shape.geometry(), counters: &y, known: &known };
+            let (mut decoded, kind, fallback) = decode_snapshot(&mut self.mode, &self.settings, &system)?;
+            let open = decoded.split_off(decoded.len() - columns.len());
+            let mut closed = &decoded[..];
+            for sealed in &self.appended {
+                let (estimates, later) = closed.split_at(sealed.segment.columns().len());
+                Arc::make_mut(&mut past).sealed.push(Arc::new(sealed.with_estimates(estimates)));
+                closed = later;
+            }
             let check = match self.network().filter(|_| kind.is_trained()) {
                 Some(network) => Check::Told(network.verdict().map(|verdict| verdict.of(kind))),
-                None => Check::Ask { keys: segment.keys().to_vec(), known, em: self.settings.em },
+                None if self.appended.is_empty() => {
+                    Check::Ask { keys: segment.keys().to_vec(), known, em: self.settings.em }
+                }
+                None => Check::Told(None),
             };
-            (decoded, uppers, kind, fallback, check)
+            (open, uppers, kind, fallback, check)
         };
 
         // From sketch parts to whole answers.
         let smallest = peeked.smallest_weight;
         let decoded_source = if fallback { Source::Fallback } else { Source::Decoded };
-        let mut records = vec![Record::default(); registry.len()];
+        let mut records = vec![Part::default(); registry.len()];
         let mut sources = vec![Source::Heavy; registry.len()];
         for (key, record) in registry.ids().zip(&mut records) {
-            let state = keys[key.0 as usize];
-            let lower = state.least(smallest);
-            let (estimate, upper) = match segment.column_of(key) {
+            let (identity, source) = (registry.identity_of(key), &mut sources[key.0 as usize]);
+            let lower = keys[key.0 as usize].lower(smallest);
+            *record = match segment.column_of(key) {
                 Some(column) => {
-                    sources[key.0 as usize] = decoded_source;
-                    let upper = uppers[column.0 as usize].max(lower);
-                    let rounded = (decoded[column.0 as usize].max(0.0) + 0.5).floor() as u64;
-                    (rounded.clamp(lower, upper), upper)
+                    *source = decoded_source;
+                    Part::new(decoded[column.0 as usize], uppers[column.0 as usize], lower)
                 }
                 // Never reported, but seen in the heavy part: what the filter lost of it, if anything, is not counted.
-                None => (lower, unknown_upper(&segment, registry.identity_of(key), &counters, peeked.sketch_weight)),
+                None => Part::new(0.0, unknown_upper(&segment, identity, &counters, peeked.sketch_weight), lower),
             };
-            *record = Record { estimate, lower, upper: upper.max(lower) };
+            for sealed in &past.sealed {
+                let part = sealed.part(key, identity);
+                if *source == Source::Heavy && sealed.segment.column_of(key).is_some() {
+                    *source = Source::Decoded;
+                }
+                record.estimate += part.estimate;
+                record.lower += part.lower;
+                record.upper += part.upper;
+            }
         }
-        let median = MedianBound::new(config.shape.geometry(), &counters, peeked.sketch_weight);
+        let passed = columns.len().saturating_sub(self.found_again.len());
+        // Sealed segments have guaranteed bounds only.
+        let median = MedianBound::new(config.shape.geometry(), &counters, peeked.sketch_weight)
+            .filter(|_| past.sealed.is_empty() && past.since_weight() == 0);
         let mut held_by_key = vec![0; if median.is_some() { registry.len() } else { 0 }];
         for held in heavy.iter() {
             if let Some(by_key) = held_by_key.get_mut(held.key.0 as usize) {
@@ -283,9 +305,16 @@ impl ControlPlane {
             record.lower += held.count;
             record.upper += held.count;
         }
+        // What the heavy part held when counting starts, if segments were dropped, is not counted.
+        for held in past.held_before() {
+            let record = &mut records[held.key.0 as usize];
+            record.estimate = record.estimate.saturating_sub(held.count);
+            record.lower = record.lower.saturating_sub(held.count);
+            record.upper = record.upper.saturating_sub(held.count);
+        }
         // No key can have more than the stream.
         for record in &mut records {
-            record.upper = record.upper.min(peeked.weight);
+            record.upper = record.upper.min(peeked.weight - past.since_weight());
             record.estimate = record.estimate.min(record.upper);
         }
         let segment = SegmentAtCut {
@@ -300,6 +329,7 @@ impl ControlPlane {
             records,
             sources,
             segment: Arc::new(segment),
+            past,
             items: peeked.items,
             weight: peeked.weight,
             decoder: self.settings.decoder,
@@ -307,6 +337,7 @@ impl ControlPlane {
             unexplained,
             series: over_time,
             check,
+            passed,
             found_again: Arc::clone(&self.found_again),
         })
     }
@@ -334,7 +365,7 @@ impl ReportSink for Peek {
 }
 
 /// The largest sketch part each column's key can have.
-fn upper_bounds(segment: &Segment, counters: &[i64], sketch_weight: u64) -> Vec<u64> {
+pub(crate) fn upper_bounds(segment: &Segment, counters: &[i64], sketch_weight: u64) -> Vec<u64> {
     let columns = segment.columns();
     (0..columns.len() as u32)
         .map(ColumnId)
@@ -351,7 +382,7 @@ fn upper_bounds(segment: &Segment, counters: &[i64], sketch_weight: u64) -> Vec<
         .collect()
 }
 
-fn unknown_upper(segment: &Segment, identity: &[u8], counters: &[i64], sketch_weight: u64) -> u64 {
+pub(crate) fn unknown_upper(segment: &Segment, identity: &[u8], counters: &[i64], sketch_weight: u64) -> u64 {
     let column = segment.positions(identity);
     if !segment.config().shape.signed() {
         return least(column.indices(), counters);
@@ -381,7 +412,9 @@ impl QueryView {
             Some(id) => self.of(id),
             None => {
                 let segment = &self.segment;
-                let upper = unknown_upper(&segment.mapping, identity, &segment.counters, segment.sketch_weight);
+                let open = unknown_upper(&segment.mapping, identity, &segment.counters, segment.sketch_weight);
+                let before: u64 = self.past.sealed.iter().map(|sealed| sealed.unknown_upper(identity)).sum();
+                let upper = (open + before).min(self.weight - self.past.since_weight());
                 Estimate { estimate: 0, lower: 0, upper, bound: BoundKind::Guaranteed, source: Source::Unknown }
             }
         }
@@ -430,7 +463,7 @@ impl QueryView {
     /// The answer for a known key.
     #[inline]
     pub fn of(&self, id: KeyId) -> Estimate {
-        let Record { estimate, lower, upper } = self.records[id.0 as usize];
+        let Part { estimate, lower, upper } = self.records[id.0 as usize];
         Estimate { estimate, lower, upper, bound: BoundKind::Guaranteed, source: self.sources[id.0 as usize] }
     }
 
@@ -487,16 +520,18 @@ impl QueryView {
         self.registry.len()
     }
 
-    /// How many keys the Bloom filter is expected to have kept from us for good, by its size and the keys that came
+    /// Where counting starts: items before this one are not in the answers, for their segments were dropped
+    /// ([`ControlPlane::drop_oldest_segment`]). 0 unless that happened.
+    pub fn since(&self) -> u64 {
+        self.past.since_items()
+    }
+
+    /// How many keys the Bloom filter of the open segment is expected to have kept from us for good, by its size and the keys that came
     /// through; infinite where it is so full that hardly any key gets through.
     pub fn estimated_lost_keys(&self) -> f64 {
-        let Config { keys, shape, .. } = *self.segment.mapping.config();
+        let Config { shape, .. } = *self.segment.mapping.config();
         // Keys known from the heavy part alone never went through the filter, and those sent again did not either.
-        let through = |key: &KeyId| {
-            let passed = keys == KeyFormat::Digest || self.sources[key.0 as usize] != Source::Heavy;
-            passed && !self.found_again.contains(key)
-        };
-        let held = self.registry.ids().filter(through).count() as f64;
+        let held = self.passed as f64;
         let offered = offered_keys(shape.bloom_bits, shape.bloom_hashes, held);
         (offered - held - self.found_again.len() as f64).max(0.0)
     }

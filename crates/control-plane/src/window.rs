@@ -61,6 +61,11 @@ impl Window {
         self.snapshots.iter()
     }
 
+    /// How many it keeps.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
     /// How many are held.
     pub fn len(&self) -> usize {
         self.snapshots.len()

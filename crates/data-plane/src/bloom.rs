@@ -112,6 +112,16 @@ impl BloomFilter {
         ((block * lanes + i) as usize, 1 << h.lane(i))
     }
 
+    /// Claims from now on what either filter claims. Both must be of the same kind and size.
+    pub(crate) fn unite(&mut self, other: &Self) {
+        debug_assert!((self.kind, self.hashes, self.bits) == (other.kind, other.hashes, other.bits));
+        self.set_bits = 0;
+        for (ours, theirs) in self.words.iter_mut().zip(&other.words) {
+            *ours |= theirs;
+            self.set_bits += ours.count_ones();
+        }
+    }
+
     /// Forgets every key.
     pub fn clear(&mut self) {
         self.words.fill(0);

@@ -57,6 +57,11 @@ impl HashSeed {
         Self { secret: [(); 6].map(|()| next()), digest: next() }
     }
 
+    /// Other hashes, but the same digests: a digest names its key, whatever becomes of the sketch.
+    pub(crate) fn rehashed(&self, seed: u64) -> Self {
+        Self { digest: self.digest, ..Self::new(seed) }
+    }
+
     /// The seed for digests of long keys.
     pub fn digest_seed(&self) -> u64 {
         self.digest

@@ -18,6 +18,8 @@
 //!   the weight that entered the sketch, and with the heavy part's counts exactly the weight of the stream.
 //! - Every key that left the heavy part or passed it is reported, unless the Bloom filter claimed to know it.
 //! - The same seed gives the same positions on every machine.
+//! - Both hold through changes of hashes and sizes ([`DataPlane::change`]) and for data planes that are merged
+//!   ([`DataPlane::merge`]).
 //!
 //! # Differences from the paper
 //!
@@ -50,9 +52,9 @@ pub use config::{Config, ConfigError, Memory, Shape};
 pub use counters::{CounterBits, CounterWords, Counters};
 pub use hash::{HashSeed, KeyHash, MAX_BLOOM_HASHES, MAX_DEGREE};
 pub use heavy::{
-    AnyHeavy, AugmentedFilter, ElasticBuckets, HandedOn, HeavyKind, HeavyPart, Offer, Reason, SlotChange, UnknownHeavy,
-    VotingFilter,
+    AnyHeavy, AugmentedFilter, ElasticBuckets, HandedOn, HeavyChange, HeavyKind, HeavyPart, Offer, Reason, SlotChange,
+    UnknownHeavy, VotingFilter,
 };
 pub use key::{KeyFormat, MAX_KEY_BYTES, digest};
-pub use plane::DataPlane;
-pub use report::{Cut, KeyFlags, KeyRef, Report, ReportRule, ReportSink};
+pub use plane::{DataPlane, MergeError};
+pub use report::{Cut, KeyFlags, KeyRef, Opening, Report, ReportRule, ReportSink};

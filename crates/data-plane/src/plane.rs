@@ -6,6 +6,11 @@
 //! ```
 //! Behind Augmented Sketch's filter a passed key may then change places with a holder, by the sketch's own estimate of it.
 
+mod change;
+mod merge;
+
+pub use merge::MergeError;
+
 use crate::bloom::BloomFilter;
 use crate::column::{BaseMap, CounterIndex, RowMap};
 use crate::config::{Config, ConfigError, Memory};
@@ -121,17 +126,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         if config.keys.slot_bytes() != N {
             return Err(ConfigError::KeySize { want: config.keys.slot_bytes(), got: N });
         }
-        let shape = config.shape;
-        let light = Light {
-            config,
-            seed: HashSeed::new(config.seed),
-            map: BaseMap::new(&shape),
-            counters: Counters::new(shape.geometry().counters(), shape.counter_bits, shape.signed()),
-            bloom: BloomFilter::new(shape.bloom, shape.bloom_bits, shape.bloom_hashes),
-            refresh: Refresh::default(),
-            sketch_weight: 0,
-            carries: 0,
-        };
+        let light = Light::new(config, HashSeed::new(config.seed));
         Ok(Self { heavy, light, totals: Totals::default() })
     }
 
@@ -330,6 +325,20 @@ impl<H: HeavyPart<16>> DataPlane<16, H> {
 }
 
 impl Light {
+    fn new(config: Config, seed: HashSeed) -> Self {
+        let shape = config.shape;
+        Self {
+            config,
+            seed,
+            map: BaseMap::new(&shape),
+            counters: Counters::new(shape.geometry().counters(), shape.counter_bits, shape.signed()),
+            bloom: BloomFilter::new(shape.bloom, shape.bloom_bits, shape.bloom_hashes),
+            refresh: Refresh::default(),
+            sketch_weight: 0,
+            carries: 0,
+        }
+    }
+
     /// Records what a batch handed on. Not inlined: the voting loop needs its registers.
     #[inline(never)]
     fn record_all<const N: usize>(&mut self, entries: &[HandedOn<N>], sink: &mut impl ReportSink) {

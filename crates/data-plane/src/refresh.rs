@@ -27,6 +27,11 @@ impl Refresh {
         hash.salted(self.epoch) < self.threshold
     }
 
+    /// Of two data planes that become one: the choice that sends more, until the next epoch.
+    pub fn united(self, other: Self) -> Self {
+        Self { threshold: self.threshold.max(other.threshold), epoch: self.epoch.max(other.epoch) }
+    }
+
     /// A new epoch: other keys, as many as the filter's claims are false.
     pub fn next_epoch(&mut self, false_positive_rate: f64) {
         self.epoch = self.epoch.wrapping_add(1);

@@ -4,6 +4,7 @@
 //! encoder of `ucl-wire`. Every report counts as uplink.
 
 use crate::column::CounterIndex;
+use crate::config::Config;
 use crate::counters::Counters;
 
 /// Which keys are sent.
@@ -27,8 +28,8 @@ pub enum ReportRule {
 pub struct KeyFlags {
     /// It was evicted from the heavy part after having been hit again.
     pub hot: bool,
-    /// The Bloom filter did not have it. Since the filter has no false negatives and forgets nothing, the key was never in
-    /// the sketch before.
+    /// The Bloom filter did not have it. Since the filter has no false negatives and forgets nothing while a segment lasts,
+    /// the key was never in the segment's sketch before.
     pub fresh: bool,
 }
 
@@ -97,6 +98,25 @@ pub enum Report<'a> {
     },
     /// The end of an epoch.
     Cut(Cut<'a>),
+    /// Counters and Bloom filter start again from nothing, in this configuration. What follows belongs to the new segment.
+    Open {
+        /// The new segment's configuration.
+        config: &'a Config,
+        /// What becomes of what came before.
+        opening: Opening,
+    },
+}
+
+/// How a segment follows on the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Opening {
+    /// The former segment is sealed, and its counts stay. A cut came right before.
+    Change,
+    /// A new cycle: all counts start from zero.
+    Reset {
+        /// Whether a trained network starts the new cycle with the weights it has.
+        keep_weights: bool,
+    },
 }
 
 /// Where reports go.

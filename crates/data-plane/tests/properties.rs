@@ -48,6 +48,7 @@ impl Gathered {
                 self.sketch_weight = cut.sketch_weight;
                 self.cuts += 1;
             }
+            Report::Open { .. } => unreachable!("nothing changes here"),
         }
     }
 

@@ -34,6 +34,7 @@
 //! Streams are held in memory whole, twice over with their exact counts. Times are wall-clock times of one machine: compare
 //! them within one run only.
 
+pub mod changes;
 pub mod experiment;
 pub mod metrics;
 pub mod plot;

@@ -180,6 +180,9 @@ pub enum SystemError {
     /// Mend the stream.
     #[error(transparent)]
     Input(#[from] ConfigError),
+    /// Choose another change, or other settings.
+    #[error("the sketch cannot change so: {0}")]
+    Change(String),
     /// The control plane's answers cannot be trusted.
     #[error(transparent)]
     Fault(#[from] Fault),

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use ucl_control_plane::{ControlPlane, Settings, SettingsError};
-use ucl_data_plane::Config;
+use ucl_data_plane::{Config, Opening, Report, ReportSink};
 use ucl_wire::{Encoder, Message, Receiver};
 
 use crate::sketch::Out;
@@ -105,8 +105,13 @@ fn drain(channel: &Channel<Vec<u8>>, shared: &Arc<Shared>, train_every: Option<u
             let mut control = lock(&shared.control);
             let waiting = shared.sent.load(Ordering::Acquire) - *lock(&shared.taken);
             control.set_lagging(waiting > LAG);
+            let first = receiver.segment().is_none();
+            let mut open = |config, opening| control.report(Report::Open { config, opening });
             match receiver.receive(&message) {
-                Ok(Message::SegmentOpen(_)) => {}
+                // The control plane was built for the first segment.
+                Ok(Message::SegmentOpen(_)) if first => {}
+                Ok(Message::SegmentOpen(config)) => open(&config, Opening::Change),
+                Ok(Message::Reset { config, keep_weights }) => open(&config, Opening::Reset { keep_weights }),
                 Ok(Message::Reports(reports)) => {
                     let segment = *control.segment().config();
                     reports.replay(&segment, &mut *control);

@@ -21,6 +21,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! A sketch may change in mid-stream ([`UclSketch::rehash`], [`UclSketch::resize`]) without forgetting, start again
+//! ([`UclSketch::reset`]), and take over another one's counts ([`UclSketch::merge`]).
+//!
 //! The [`Builder`] has two doors: by target ([`Builder::memory`]) and by shape ([`Builder::shape`]). The writer
 //! ([`UclSketch`]) and the reader ([`QueryView`]) are different types; a view is one consistent moment and never changes.
 
@@ -33,10 +36,10 @@ mod sketch;
 
 pub use builder::{BuildError, Builder, Execution};
 pub use bytes::{Bytes, ParseBytesError};
-pub use sketch::UclSketch;
+pub use sketch::{ChangeError, MergeError, Size, UclSketch};
 pub use ucl_control_plane::{
-    BoundKind, Change, ControlPlane, DecoderKind, EpochCounts, Estimate, Fallback, Fault, KeyId, QueryView, Registry,
-    SelfCheck, Series, Settings, Source, Verdict,
+    BoundKind, Change, ChangeKind, ControlPlane, DecoderKind, EpochCounts, Estimate, Fallback, Fault, KeyId, QueryView,
+    Registry, SelfCheck, Series, Settings, Source, Verdict,
 };
 pub use ucl_data_plane::{
     Base, BloomKind, Config, ConfigError, CounterBits, HeavyKind, KeyFormat, Memory, ReportRule, Shape,

@@ -1,6 +1,6 @@
 //! The data plane for any key size and heavy part: generic inside, enums here, so that no call per item is dynamic.
 
-use ucl_data_plane::{AnyHeavy, Config, ConfigError, DataPlane, KeyFormat, Memory, ReportSink};
+use ucl_data_plane::{AnyHeavy, Config, ConfigError, DataPlane, KeyFormat, Memory, MergeError, ReportSink};
 
 /// A data plane for keys of `N` bytes in the slots, with any heavy part.
 type Plane<const N: usize> = DataPlane<N, AnyHeavy<N>>;
@@ -57,6 +57,38 @@ impl AnyPlane {
 
     pub fn peek(&self, sink: &mut impl ReportSink) {
         each!(self, plane => plane.peek(sink));
+    }
+
+    pub fn change(&mut self, config: Config, sink: &mut impl ReportSink) -> Result<(), ConfigError> {
+        each!(self, plane => plane.change(config, sink))
+    }
+
+    pub fn reset(&mut self, keep_weights: bool, sink: &mut impl ReportSink) {
+        each!(self, plane => plane.reset(keep_weights, sink));
+    }
+
+    pub fn check_merge(&self, other: &Self) -> Result<(), MergeError> {
+        match (self, other) {
+            (Self::K4(plane), Self::K4(other)) => plane.check_merge(other),
+            (Self::K8(plane), Self::K8(other)) => plane.check_merge(other),
+            (Self::K13(plane), Self::K13(other)) => plane.check_merge(other),
+            (Self::K16(plane), Self::K16(other)) | (Self::Digest(plane), Self::Digest(other)) => {
+                plane.check_merge(other)
+            }
+            _ => MergeError::unless_equal("key format", &self.config().keys, &other.config().keys),
+        }
+    }
+
+    pub fn merge(&mut self, other: &Self, sink: &mut impl ReportSink) -> Result<(), MergeError> {
+        match (self, other) {
+            (Self::K4(plane), Self::K4(other)) => plane.merge(other, sink),
+            (Self::K8(plane), Self::K8(other)) => plane.merge(other, sink),
+            (Self::K13(plane), Self::K13(other)) => plane.merge(other, sink),
+            (Self::K16(plane), Self::K16(other)) | (Self::Digest(plane), Self::Digest(other)) => {
+                plane.merge(other, sink)
+            }
+            (plane, other) => plane.check_merge(other),
+        }
     }
 
     #[inline]

@@ -75,6 +75,12 @@ macro_rules! with_sink {
     };
 }
 
+mod change;
+mod merge;
+
+pub use change::{ChangeError, Size};
+pub use merge::MergeError;
+
 impl UclSketch {
     /// Settings by name; see [`Builder`].
     pub fn builder() -> Builder {
@@ -172,6 +178,10 @@ impl UclSketch {
     pub fn cut(&mut self) {
         let plane = &mut self.plane;
         with_sink!(&mut self.control, sink => plane.cut(sink));
+        self.start_epoch();
+    }
+
+    fn start_epoch(&mut self) {
         self.until_cut = self.interval.unwrap_or(u64::MAX);
     }
 

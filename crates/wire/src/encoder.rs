@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use ucl_data_plane::{Config, CounterIndex, Cut, Report, ReportSink};
+use ucl_data_plane::{Config, CounterIndex, Cut, Opening, Report, ReportSink};
 
 use crate::entropy::values::Scratch;
 use crate::message::{Header, Kind, frame, put_header};
@@ -80,7 +80,7 @@ impl<F: FnMut(&[u8])> Encoder<F> {
     /// The encoder of a stream's first segment, which it opens: the first message goes to `out` at once.
     pub fn new(stream: u64, config: Config, out: F) -> Result<Self, WireError> {
         let mut encoder = Self::resume(Header { stream, ..Header::default() }, config, out)?;
-        encoder.send_open();
+        encoder.send_open(Opening::Change);
         Ok(encoder)
     }
 
@@ -144,13 +144,17 @@ impl<F: FnMut(&[u8])> Encoder<F> {
     /// Seals the segment and opens the next one, with another configuration. Cut first: what is collected still goes to
     /// the old segment, but no counters do.
     pub fn open_segment(&mut self, config: Config) -> Result<(), WireError> {
+        self.open(config, Opening::Change)
+    }
+
+    fn open(&mut self, config: Config, opening: Opening) -> Result<(), WireError> {
         segment::check(&config)?;
         self.flush();
         self.config = config;
         self.keys = Keys::new(config.keys);
         self.slots = Slots::new(config.keys);
         self.next.segment += 1;
-        self.send_open();
+        self.send_open(opening);
         Ok(())
     }
 
@@ -175,11 +179,18 @@ impl<F: FnMut(&[u8])> Encoder<F> {
         }
     }
 
-    fn send_open(&mut self) {
+    fn send_open(&mut self, opening: Opening) {
         self.body.clear();
         put_header(&self.next, &mut self.body);
+        let kind = match opening {
+            Opening::Change => Kind::SegmentOpen,
+            Opening::Reset { keep_weights } => {
+                self.body.push(keep_weights.into());
+                Kind::Reset
+            }
+        };
         segment::write(&self.config, &mut self.body);
-        self.send(Kind::SegmentOpen, Uplink::default());
+        self.send(kind, Uplink::default());
     }
 
     fn send_reports(&mut self, cut: Option<&Cut<'_>>) {
@@ -227,7 +238,8 @@ impl<F: FnMut(&[u8])> Encoder<F> {
 }
 
 /// # Panics
-/// If a report does not fit the configuration: the encoder was given another one than the data plane.
+/// If a report does not fit the configuration: the encoder was given another one than the data plane. If a segment is opened
+/// that [`check_config`](crate::check_config) refuses.
 impl<F: FnMut(&[u8])> ReportSink for Encoder<F> {
     // Reports are rare beside items: a call, so that the loop which inserts stays small.
     #[inline(never)]
@@ -254,6 +266,10 @@ impl<F: FnMut(&[u8])> ReportSink for Encoder<F> {
                     "a cut's counters must be the configured {counters} {bits} ones",
                 );
                 self.send_reports(Some(&cut));
+                return;
+            }
+            Report::Open { config, opening } => {
+                self.open(*config, opening).expect("a configuration that was checked");
                 return;
             }
         }

@@ -94,6 +94,18 @@ pub use sections::cut::CutReport;
 pub use sections::keys::Keys;
 pub use sections::slots::{SlotReport, Slots};
 
+/// Whether a data plane of this configuration can be sent: within its own limits, and at most [`MAX_COUNTERS`] counters.
+///
+/// ```
+/// use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
+/// let shape = Shape { rows: 16, width: 1 << 24, ..Shape::PAPER_64KB };
+/// let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+/// assert!(ucl_wire::check_config(&config).is_err());
+/// ```
+pub fn check_config(config: &ucl_data_plane::Config) -> Result<(), WireError> {
+    sections::segment::check(config)
+}
+
 /// The version of the format that is written.
 pub const VERSION: u8 = 2;
 

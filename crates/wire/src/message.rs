@@ -5,7 +5,7 @@
 //!                                             '----------- length bytes ------------------'
 //! ```
 //! All fixed-width numbers are little-endian. Kinds: 0 opens a segment, 1 has reports without a cut, 2 with a cut that
-//! starts the counters again, 3 with one that does not (a peek).
+//! starts the counters again, 3 with one that does not (a peek), 4 starts a new cycle.
 
 use alloc::vec::Vec;
 
@@ -41,6 +41,7 @@ pub(crate) enum Kind {
     Partial,
     Cut,
     Peek,
+    Reset,
 }
 
 /// What a message says.
@@ -49,6 +50,13 @@ pub(crate) enum Kind {
 pub enum Message {
     /// A segment starts, with this configuration.
     SegmentOpen(Config),
+    /// A new cycle starts: all counts from zero, with this configuration.
+    Reset {
+        /// The configuration.
+        config: Config,
+        /// Whether a trained network keeps its weights.
+        keep_weights: bool,
+    },
     /// Reports of one epoch.
     Reports(EpochReports),
 }
@@ -146,6 +154,7 @@ impl<'a> Opened<'a> {
             1 => Kind::Partial,
             2 => Kind::Cut,
             3 => Kind::Peek,
+            4 => Kind::Reset,
             _ => return Err(WireError::Corrupt { what: "kind" }),
         };
         let header = Header {
@@ -162,6 +171,14 @@ impl<'a> Opened<'a> {
         let reader = &mut self.payload;
         let message = match (self.kind, segment) {
             (Kind::SegmentOpen, _) => Message::SegmentOpen(segment::read(reader, self.version)?),
+            (Kind::Reset, _) => {
+                let keep_weights = match reader.byte("kept weights")? {
+                    0 => false,
+                    1 => true,
+                    _ => return Err(WireError::Corrupt { what: "kept weights" }),
+                };
+                Message::Reset { config: segment::read(reader, self.version)?, keep_weights }
+            }
             (_, None) => return Err(WireError::UnknownSegment { segment: self.header.segment }),
             (kind, Some(config)) => {
                 segment::check(config)?;
@@ -172,13 +189,23 @@ impl<'a> Opened<'a> {
                     cut: match kind {
                         Kind::Cut => Some(cut::read(reader, config, true)?),
                         Kind::Peek => Some(cut::read(reader, config, false)?),
-                        Kind::SegmentOpen | Kind::Partial => None,
+                        Kind::SegmentOpen | Kind::Reset | Kind::Partial => None,
                     },
                 })
             }
         };
         reader.end()?;
         Ok(message)
+    }
+}
+
+impl Message {
+    /// The configuration of the segment that the message opens, if it opens one.
+    pub fn opens(&self) -> Option<&Config> {
+        match self {
+            Self::SegmentOpen(config) | Self::Reset { config, .. } => Some(config),
+            Self::Reports(_) => None,
+        }
     }
 }
 

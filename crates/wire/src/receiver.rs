@@ -67,7 +67,7 @@ impl Receiver {
         if header.seq < next.seq {
             return Err(WireError::Repeated { expected: next.seq, got: header.seq });
         }
-        let opens_another = kind == Kind::SegmentOpen && self.segment.is_some();
+        let opens_another = matches!(kind, Kind::SegmentOpen | Kind::Reset) && self.segment.is_some();
         let segment = next.segment.saturating_add(opens_another.into());
         if header.segment != segment {
             return Err(WireError::WrongSegment { expected: segment, got: header.segment });
@@ -76,7 +76,7 @@ impl Receiver {
             return Err(WireError::WrongEpoch { expected: next.epoch, got: header.epoch });
         }
         let message = opened.message(self.segment.as_ref())?;
-        if let Message::SegmentOpen(config) = &message {
+        if let Some(config) = message.opens() {
             self.segment = Some(*config);
         }
         self.next.segment = segment;

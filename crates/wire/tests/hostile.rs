@@ -76,7 +76,7 @@ proptest! {
     /// The body is arbitrary but the frame and the checksum hold: the parsers themselves are reached.
     #[test]
     fn arbitrary_bodies_do_no_harm(
-        body in prop::collection::vec(prop_oneof![any::<u8>(), 0u8..3], 0..120), version in 1u8..3, kind in 0u8..5, config in config(),
+        body in prop::collection::vec(prop_oneof![any::<u8>(), 0u8..3], 0..120), version in 1u8..3, kind in 0u8..6, config in config(),
     ) {
         let mut bytes = vec![b'U', b'C', version, kind, body.len() as u8];
         bytes.extend_from_slice(&body);

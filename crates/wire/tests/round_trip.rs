@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use common::{OwnedKey, Told, config, counters, key, tell, told};
 use proptest::prelude::*;
-use ucl_data_plane::{Config, Report, ReportSink};
+use ucl_data_plane::{Config, DataPlane, KeyFormat, Report, ReportRule, ReportSink, Shape};
 use ucl_wire::{CutReport, Encoder, EpochReports, Message, Receiver, WireError, decode_header, split_message};
 
 /// What the reports between two cuts say, however they are spread over messages.
@@ -102,6 +102,7 @@ proptest! {
             prop_assert_eq!(decode_header(message)?.seq, receiver.expects().seq);
             match receiver.receive(message)? {
                 Message::SegmentOpen(opened) => prop_assert_eq!(opened, config),
+                Message::Reset { .. } => prop_assert!(false, "nothing was reset"),
                 Message::Reports(reports) => gather(&mut epochs, &reports),
             }
         }
@@ -211,4 +212,33 @@ fn carries_of_hot_counters_cost_next_to_nothing() {
     cut(&small(), true, &mut encoder);
     assert_eq!(encoder.uplink().messages, 2);
     assert!(encoder.uplink().carries < 16, "{:?}", encoder.uplink());
+}
+
+/// A data plane that changes says so in order: what was counted, the new configuration, what follows.
+#[test]
+fn changes_travel() {
+    let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+    let other = Config { shape: Shape { slots: 10, ..config.shape }, seed: 2, ..config };
+    let mut messages = Vec::new();
+    let mut encoder = Encoder::new(5, config, |message: &[u8]| messages.push(message.to_vec())).unwrap();
+    let mut plane = DataPlane::<4>::new(config).unwrap();
+    for key in 0..100u32 {
+        plane.insert(&key.to_le_bytes(), 1, &mut encoder).unwrap();
+    }
+    plane.change(other, &mut encoder).unwrap();
+    plane.cut(&mut encoder);
+    plane.reset(true, &mut encoder);
+    assert_eq!(encoder.next().segment, 2);
+    drop(encoder);
+
+    let mut receiver = Receiver::new(5);
+    let received: Vec<Message> = messages.iter().map(|message| receiver.receive(message).unwrap()).collect();
+    let [first, cut, change, moved, reset] = &received[..] else { panic!("{} messages", received.len()) };
+    assert_eq!((first.opens(), change.opens()), (Some(&config), Some(&other)));
+    let Message::Reports(cut) = cut else { panic!("{cut:?}") };
+    assert!(cut.cut.is_some() && cut.keys.len() < 100);
+    let Message::Reports(moved) = moved else { panic!("{moved:?}") };
+    assert!(moved.keys.len() >= 80 && moved.slots.iter().count() <= 10, "most keys found no slot");
+    assert_eq!(*reset, Message::Reset { config: other, keep_weights: true });
+    assert_eq!(receiver.expects().segment, 2);
 }

@@ -35,6 +35,9 @@ pub struct Answer {
     // What follows appears only where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight: Option<u64>,
+    /// Data planes of the full budget that were merged, if more than one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planes: Option<usize>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prefixes: Vec<PrefixSum>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -159,6 +162,7 @@ impl Answer {
             top: view.top(asked.top).into_iter().map(known).collect(),
             queries: asked.keys.iter().map(queried).collect(),
             weight: Some(view.weight()),
+            planes: None,
             prefixes: prefix_sums(view, format, &asked.prefixes, exact),
             audit: exact.map(|exact| audit(view, exact)),
             self_check: None,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ucl_sketch::{KeyFormat, UclSketch};
+use ucl_sketch::{KeyFormat, MergeError, UclSketch};
 use ucl_streams::{Batch, ExactCounts, OnError};
 
 /// Counts items, and keeps account of those that a sketch cannot take.
@@ -60,6 +60,19 @@ impl Counter {
                 items.try_for_each(|(key, weight)| self.insert_one(key, weight))
             }
         }
+    }
+
+    /// Takes over what another one has counted.
+    pub fn merge(&mut self, other: Self) -> Result<(), MergeError> {
+        self.sketch.merge(other.sketch)?;
+        if let (Some(exact), Some(more)) = (&mut self.exact, &other.exact) {
+            more.iter().for_each(|(key, count)| exact.insert(key, count));
+        }
+        self.skipped.count += other.skipped.count;
+        self.skipped.first = self.skipped.first.take().or(other.skipped.first);
+        self.items += other.items;
+        self.weight += other.weight;
+        Ok(())
     }
 
     #[inline]

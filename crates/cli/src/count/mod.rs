@@ -6,6 +6,7 @@ mod every;
 mod export;
 mod histogram;
 mod over_time;
+mod parallel;
 mod parquet;
 mod text;
 
@@ -19,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use ucl_sketch::{Base, Bytes, CounterBits, DecoderKind, HeavyKind, KeyFormat, QueryView, UclSketch};
-use ucl_streams::{Format, Progress, ReadErrorKind, ReadSummary, Source, read};
+use ucl_streams::{Format, Progress, ReadError, ReadErrorKind, ReadSummary, Source, read};
 
 use crate::fail::Usage;
 use crate::input::{InputArgs, check_files};
@@ -86,7 +87,10 @@ pub struct Args {
     #[arg(long, value_name = "SEED", help_heading = "Sketch")]
     seed: Option<u64>,
 
-    /// Threads for decoding [default: one per core].
+    /// Threads for decoding [default: one per core]; with several inputs, also for counting them side by side.
+    ///
+    /// Each of these threads then has a data plane of the full --memory, as that many devices would have, and takes every
+    /// N-th input; their counts are merged at the end. Not with --every or --limit, which go by the order of all inputs.
     #[arg(long, value_name = "N", help_heading = "Sketch")]
     threads: Option<usize>,
 
@@ -149,6 +153,7 @@ Examples:
   ucl count capture.pcapng --format pcap:src --weight bytes --prefix 192.168.
   tail -f access.log | ucl count --format field:7 --every 10s
   ucl count access.log --format field:7 --interval 4000 --last 8 --changes
+  ucl count access.log access.log.1 access.log.2.gz --format field:1 --threads 3
   ucl count zipf:1.1 --audit";
 
 pub fn key_bytes(text: &str) -> Result<KeyFormat, String> {
@@ -179,8 +184,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(threads) = args.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }
+    let planes = parallel::planes(args, &sources);
     let period = Period::of(args)?;
-    let sketch = build(args, period, &sources, &options.format, seed)?;
+    let mut sketches =
+        (0..planes).map(|_| build(args, period, &sources, &options.format, seed)).collect::<Result<Vec<_>, _>>()?;
     check_files(&sources)?;
     if let Some(target) = &args.out {
         target.check()?;
@@ -194,8 +201,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
     let bar = Bar::new(&sources, options.limit, progress);
     let start = Instant::now();
-    let counter = Counter::new(sketch, options.on_error, args.audit);
-    let job = Job { args, asked: &asked, period, format: &options.format, seed, start };
+    let job = Job { args, asked: &asked, period, format: &options.format, seed, planes, start };
+    if planes > 1 {
+        bar.say("counting");
+        let (mut counter, result) = parallel::count(sketches, &sources, &options, args.audit)?;
+        return conclude(&mut counter, &job, result, &bar);
+    }
+    let counter = Counter::new(sketches.remove(0), options.on_error, args.audit);
     let live = Mutex::new(Live::new(counter, args.every));
     let result = every::with_clock(args.every, &live, &interrupt, &job, &bar, || {
         read(&sources, &options, &mut |batch| {
@@ -209,6 +221,16 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         bar.clear();
         return Err(error);
     }
+    conclude(&mut live.counter, &job, result, &bar)
+}
+
+/// Answers, if reading has brought something to answer for.
+fn conclude(
+    counter: &mut Counter,
+    job: &Job<'_>,
+    result: Result<ReadSummary, ReadError>,
+    bar: &Bar,
+) -> anyhow::Result<()> {
     let (summary, cut_off) = match result {
         Ok(mut summary) => {
             let cut_off = summary.truncated.take();
@@ -229,7 +251,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
     };
     bar.say("decoding");
-    let done = finish(&mut live.counter, &job, &summary);
+    let done = finish(counter, job, &summary);
     bar.clear();
     done?;
     match cut_off {
@@ -247,6 +269,8 @@ struct Job<'a> {
     period: Option<Period>,
     format: &'a Format,
     seed: u64,
+    /// Data planes that count.
+    planes: usize,
     start: Instant,
 }
 
@@ -264,6 +288,7 @@ impl Job<'_> {
         answer.over_time = self.period.map(|period| period.ask(&view, self.format));
         answer.memory.budget = Some(self.args.memory.0);
         answer.seed = self.seed;
+        answer.planes = Some(self.planes).filter(|&planes| planes > 1);
         answer.weight = answer.weight.filter(|_| self.args.input.weight.is_some());
         (answer.skipped, answer.no_ip) = (skipped, no_ip);
         answer.counting = counted.as_secs_f64();

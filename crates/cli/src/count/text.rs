@@ -139,6 +139,9 @@ fn summary(answer: &Answer, text: &mut String) {
     }
     line("memory", memory(answer));
     line("beside it", beside(answer));
+    if let Some(planes) = answer.planes {
+        line("", format!("in each of {planes} data planes, as on so many devices, merged for this answer"));
+    }
     let per_second = rate(answer.items as f64 / answer.seconds.max(1e-9));
     let decoding = answer.seconds - answer.counting;
     line("speed", format!("{per_second} items/s: {:.2} s, of which {decoding:.2} s for this answer", answer.seconds));

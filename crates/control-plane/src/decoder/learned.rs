@@ -42,6 +42,10 @@ pub struct Learned {
     history: Vec<TrainReport>,
     judge: Option<Judge>,
     verdict: Option<Verdict>,
+    /// Whether it was trained since its columns were last replaced.
+    settled: bool,
+    /// How often they were.
+    generation: u64,
 }
 
 impl Learned {
@@ -59,7 +63,16 @@ impl Learned {
             Fallback::WhenUntrained => None,
         };
         let solver = Solver::new(shape, config, seed)?;
-        Ok(Self { solver, budget, cancel: Cancel::default(), history: Vec::new(), judge, verdict: None })
+        Ok(Self {
+            solver,
+            budget,
+            cancel: Cancel::default(),
+            history: Vec::new(),
+            judge,
+            verdict: None,
+            settled: false,
+            generation: 0,
+        })
     }
 
     /// Trains on the window, from the weights as they are.
@@ -79,6 +92,7 @@ impl Learned {
         let hot: Vec<bool> = known.iter().map(|key| key.hot).collect();
         let problem = Problem { columns, hot: &hot, window: &snapshots, smallest_weight };
         self.history.push(self.solver.train(&problem, self.budget, &self.cancel)?);
+        self.settled = true;
         if let Some(judge) = &mut self.judge {
             let least: Vec<f64> = known.iter().map(|key| key.least).collect();
             self.verdict = judge.compare(&problem, &least, self.budget, &self.cancel)?;
@@ -86,9 +100,33 @@ impl Learned {
         Ok(())
     }
 
-    /// Whether it has been trained at all.
+    /// Whether it has been trained at all, and since its columns were last replaced.
     pub fn is_ready(&self) -> bool {
-        self.solver.steps() > 0
+        self.solver.steps() > 0 && self.settled
+    }
+
+    /// The columns stand for other keys from now on: the weights stay, as a start, but nothing is answered before they are
+    /// trained again.
+    pub(crate) fn unsettle(&mut self) {
+        self.settled = false;
+        self.verdict = None;
+        self.generation += 1;
+    }
+
+    /// Whether it is a network for such counters.
+    pub(crate) fn fits(&self, geometry: Geometry) -> bool {
+        self.solver.shape() == Shape { rows: geometry.rows.into(), width: geometry.width as usize }
+    }
+
+    /// How often the columns were replaced.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// A network in place of one whose columns were replaced `generation` times.
+    pub(crate) fn succeeding(mut self, generation: u64) -> Self {
+        self.generation = generation + 1;
+        self
     }
 
     /// How the network did against the classic decoder on a row left out, when it was last trained; `None` if that is
@@ -121,6 +159,8 @@ impl Learned {
             history: self.history.clone(),
             judge: self.judge.clone(),
             verdict: self.verdict,
+            settled: self.settled,
+            generation: self.generation,
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Any heavy part: chosen when the data plane is built, told apart by one predictable branch per item or batch.
 
-use super::{AugmentedFilter, CHUNK, ElasticBuckets, HandedOn, HeavyKind, HeavyPart, Offer, SlotChange, VotingFilter};
+use super::{
+    AugmentedFilter, CHUNK, ElasticBuckets, HandedOn, HeavyChange, HeavyKind, HeavyPart, Offer, SlotChange,
+    VotingFilter,
+};
 use crate::config::Shape;
 use crate::hash::{HashSeed, KeyHash};
 
@@ -104,5 +107,24 @@ impl<const N: usize> HeavyPart<N> for AnyHeavy<N> {
 
     fn memory(&self) -> usize {
         each!(self, heavy => heavy.memory())
+    }
+}
+
+impl<const N: usize> HeavyChange<N> for AnyHeavy<N> {
+    fn resized(&self, shape: &Shape) -> Self {
+        Self::new(shape)
+    }
+
+    fn place(&mut self, h: KeyHash, key: &[u8; N], weight: u64, hot: bool) -> bool {
+        each!(self, heavy => heavy.place(h, key, weight, hot))
+    }
+
+    fn merge(&mut self, other: &Self, lost: impl FnMut(&[u8; N], u64, bool)) {
+        match (self, other) {
+            (Self::Voting(ours), Self::Voting(theirs)) => ours.merge(theirs, lost),
+            (Self::Augmented(ours), Self::Augmented(theirs)) => ours.merge(theirs, lost),
+            (Self::Elastic(ours), Self::Elastic(theirs)) => ours.merge(theirs, lost),
+            _ => unreachable!("equal configurations have the same kind of heavy part"),
+        }
     }
 }

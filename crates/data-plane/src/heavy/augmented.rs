@@ -24,8 +24,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use super::change::{Holder, resolve};
 use super::word::{COUNT, DIRTY, HOT, LIMIT, TAKEN};
-use super::{HandedOn, HeavyKind, HeavyPart, Offer, Reason, SlotChange};
+use super::{HandedOn, HeavyChange, HeavyKind, HeavyPart, Offer, Reason, SlotChange};
+use crate::config::Shape;
 use crate::hash::KeyHash;
 
 /// Slots that are searched for a key.
@@ -158,6 +160,49 @@ impl<const N: usize> HeavyPart<N> for AugmentedFilter<N> {
 
     fn memory(&self) -> usize {
         size_of_val(&self.keys[..]) + size_of_val(&self.new[..]) + size_of_val(&self.old[..])
+    }
+}
+
+impl<const N: usize> HeavyChange<N> for AugmentedFilter<N> {
+    fn resized(&self, shape: &Shape) -> Self {
+        Self::new(shape.slots)
+    }
+
+    fn place(&mut self, h: KeyHash, key: &[u8; N], weight: u64, hot: bool) -> bool {
+        // What was exchanged in and never hit since has all its weight in the sketch: it needs no place.
+        if weight == 0 {
+            return true;
+        }
+        let slot = self.lightest(self.part(h));
+        let free = self.new[slot] & COUNT == 0 && weight < LIMIT.into();
+        if free {
+            self.take(slot, key, weight as u32, 0);
+            self.new[slot] |= if hot { HOT } else { 0 };
+        }
+        free
+    }
+
+    /// Estimates are of one side's counters, which have been sent off: what stays is the exact part.
+    fn merge(&mut self, other: &Self, mut lost: impl FnMut(&[u8; N], u64, bool)) {
+        for start in (0..self.keys.len()).step_by(ENTRIES) {
+            let slots = start..(start + ENTRIES).min(self.keys.len());
+            let taken = |filter: &Self| -> Vec<(usize, Holder<N>)> {
+                let held = |slot: usize| (filter.keys[slot], filter.held(slot).into(), filter.new[slot] & HOT != 0);
+                slots.clone().filter(|&slot| filter.new[slot] & COUNT != 0).map(|slot| (slot, held(slot))).collect()
+            };
+            let theirs: Vec<Holder<N>> = taken(other).into_iter().map(|(_, holder)| holder).collect();
+            if theirs.is_empty() {
+                continue;
+            }
+            for slot in resolve(slots.clone(), &taken(self), &theirs, LIMIT, &mut lost) {
+                let before = self.new[slot.slot] & TAKEN;
+                self.take(slot.slot, &slot.key, slot.count, 0);
+                if !slot.taken {
+                    self.new[slot.slot] = self.new[slot.slot] & !TAKEN | before;
+                }
+                self.new[slot.slot] |= if slot.hot { HOT } else { 0 };
+            }
+        }
     }
 }
 

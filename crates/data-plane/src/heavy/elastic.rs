@@ -16,8 +16,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use super::change::{Holder, resolve};
 use super::word::{COUNT, DIRTY, HOT, LIMIT, TAKEN};
-use super::{HandedOn, HeavyKind, HeavyPart, Offer, Reason, SlotChange};
+use super::{HandedOn, HeavyChange, HeavyKind, HeavyPart, Offer, Reason, SlotChange};
+use crate::config::Shape;
 use crate::hash::KeyHash;
 
 /// Slots of a bucket: with 4-byte keys, a cache line.
@@ -147,6 +149,54 @@ impl<const N: usize> HeavyPart<N> for ElasticBuckets<N> {
 
     fn memory(&self) -> usize {
         size_of_val(&self.keys[..]) + size_of_val(&self.counts[..]) + size_of_val(&self.against[..])
+    }
+}
+
+impl<const N: usize> HeavyChange<N> for ElasticBuckets<N> {
+    fn resized(&self, shape: &Shape) -> Self {
+        Self::new(shape.slots, shape.vote_ratio)
+    }
+
+    fn place(&mut self, h: KeyHash, key: &[u8; N], weight: u64, hot: bool) -> bool {
+        let free = self.slots_of(self.bucket(h)).find(|&slot| self.counts[slot] & COUNT == 0);
+        let Some(slot) = free.filter(|_| weight < self.limit.into()) else { return false };
+        self.take(slot, key, weight as u32);
+        self.counts[slot] |= if hot { HOT } else { 0 };
+        true
+    }
+
+    /// `vote⁻` is the sum of both, and of what lost its place: as if all had been votes.
+    fn merge(&mut self, other: &Self, mut lost: impl FnMut(&[u8; N], u64, bool)) {
+        for bucket in 0..self.against.len() {
+            let slots = self.slots_of(bucket);
+            let taken = |heavy: &Self| -> Vec<(usize, Holder<N>)> {
+                let held = |slot: usize| {
+                    let count = heavy.counts[slot];
+                    (heavy.keys[slot], u64::from(count & COUNT), count & HOT != 0)
+                };
+                slots.clone().filter(|&slot| heavy.counts[slot] & COUNT != 0).map(|slot| (slot, held(slot))).collect()
+            };
+            let theirs: Vec<Holder<N>> = taken(other).into_iter().map(|(_, holder)| holder).collect();
+            let mut votes = u64::from(self.against[bucket]) + u64::from(other.against[bucket]);
+            if !theirs.is_empty() {
+                let mut lose = |key: &[u8; N], count: u64, hot: bool| {
+                    votes += count;
+                    lost(key, count, hot);
+                };
+                for slot in resolve(slots.clone(), &taken(self), &theirs, self.limit, &mut lose) {
+                    let before = self.counts[slot.slot] & TAKEN;
+                    self.take(slot.slot, &slot.key, slot.count);
+                    if !slot.taken {
+                        self.counts[slot.slot] = self.counts[slot.slot] & !TAKEN | before;
+                    }
+                    self.counts[slot.slot] |= if slot.hot { HOT } else { 0 };
+                }
+            }
+            // Whoever stays has just won: it keeps its slot until the next vote.
+            let lightest = slots.map(|slot| self.counts[slot] & COUNT).min().unwrap_or(0);
+            let most = (self.vote_ratio * u64::from(lightest)).saturating_sub(1);
+            self.against[bucket] = votes.min(most) as u32;
+        }
     }
 }
 

@@ -11,11 +11,13 @@
 
 mod any;
 mod augmented;
+mod change;
 mod elastic;
 mod voting;
 
 pub use any::AnyHeavy;
 pub use augmented::AugmentedFilter;
+pub use change::HeavyChange;
 pub use elastic::ElasticBuckets;
 pub use voting::VotingFilter;
 

@@ -17,6 +17,8 @@
 //! after taking the slot), *taken* and *dirty* (since the last cut). A count that would come near the flags is flushed
 //! into the sketch, as an eviction. An empty slot has `new = 0` and `old` at its maximum, which loses any vote.
 
+mod change;
+
 use alloc::vec;
 use alloc::vec::Vec;
 use core::hint::select_unpredictable;

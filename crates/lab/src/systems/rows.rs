@@ -45,6 +45,12 @@ impl RowSketch {
         })
     }
 
+    /// Other hash functions from now on. The counters so far are no longer where anybody looks: what a plain sketch cannot
+    /// survive.
+    pub(crate) fn rehash(&mut self, seed: u64) {
+        self.seed = HashSeed::new(seed);
+    }
+
     #[inline]
     fn add(&mut self, hash: KeyHash, weight: u64) -> Result<(), SystemError> {
         if !(1..1 << 63).contains(&weight) {

@@ -1,0 +1,93 @@
+//! Several inputs at once: one data plane a thread, as that many devices would have, merged at the end.
+
+use std::ops::ControlFlow;
+
+use ucl_sketch::UclSketch;
+use ucl_streams::{ReadError, ReadOptions, ReadSummary, Source, read};
+
+use super::Args;
+use super::counter::{BadItem, Counter};
+
+/// How many data planes count: one, unless there are threads and inputs for more. Answers in between and a limit are of all
+/// inputs in order, and so they need one data plane that sees them all.
+pub fn planes(args: &Args, sources: &[Source]) -> usize {
+    if args.every.is_some() || args.input.limit.is_some() {
+        return 1;
+    }
+    args.threads.unwrap_or(1).min(sources.len()).max(1)
+}
+
+/// What one thread counted.
+struct Counted {
+    counter: Counter,
+    result: Result<ReadSummary, ReadError>,
+    bad: Option<BadItem>,
+}
+
+/// Counts all inputs, each by one of the sketches: the first goes to the first, the next to the next, and round again, so that
+/// the answer does not depend on which thread is fastest. All counts end up in one.
+pub fn count(
+    sketches: Vec<UclSketch>,
+    sources: &[Source],
+    options: &ReadOptions,
+    audit: bool,
+) -> anyhow::Result<(Counter, Result<ReadSummary, ReadError>)> {
+    let planes = sketches.len();
+    let counted: Vec<Counted> = std::thread::scope(|scope| {
+        let start = |(plane, sketch): (usize, UclSketch)| {
+            let mine: Vec<Source> = sources.iter().skip(plane).step_by(planes).cloned().collect();
+            // A bar for one reader would jump between several.
+            let options = ReadOptions { progress: None, ..options.clone() };
+            scope.spawn(move || one(Counter::new(sketch, options.on_error, audit), &mine, &options))
+        };
+        let threads: Vec<_> = sketches.into_iter().enumerate().map(start).collect();
+        threads.into_iter().map(|thread| thread.join().expect("counting does not panic")).collect()
+    });
+    let mut all = None;
+    for Counted { counter, result, bad } in counted {
+        if let Some(bad) = bad {
+            return Err(bad.into());
+        }
+        all = Some(match all {
+            None => (counter, result),
+            Some((mut sum, before)) => {
+                sum.merge(counter)?;
+                (sum, joined(before, result))
+            }
+        });
+    }
+    Ok(all.expect("at least one data plane"))
+}
+
+fn one(mut counter: Counter, sources: &[Source], options: &ReadOptions) -> Counted {
+    let mut bad = None;
+    let result = read(sources, options, &mut |batch| match counter.insert(batch, 0..batch.len()) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => {
+            bad = Some(error);
+            ControlFlow::Break(())
+        }
+    });
+    Counted { counter, result, bad }
+}
+
+/// What two readers did. The first failure counts, with the summary of both.
+fn joined(a: Result<ReadSummary, ReadError>, b: Result<ReadSummary, ReadError>) -> Result<ReadSummary, ReadError> {
+    let summary = |result: &Result<ReadSummary, ReadError>| match result {
+        Ok(summary) => summary.clone(),
+        Err(error) => (*error.summary).clone(),
+    };
+    let (mut sum, more) = (summary(&a), summary(&b));
+    sum.items += more.items;
+    sum.weight += more.weight;
+    sum.bytes_read += more.bytes_read;
+    sum.bytes_decoded += more.bytes_decoded;
+    sum.skipped += more.skipped;
+    sum.first_skip = sum.first_skip.or(more.first_skip);
+    sum.no_ip += more.no_ip;
+    sum.truncated = sum.truncated.or(more.truncated);
+    match a.err().or(b.err()) {
+        None => Ok(sum),
+        Some(error) => Err(ReadError { summary: Box::new(sum), ..error }),
+    }
+}

@@ -1,0 +1,47 @@
+//! The system of [`ChangeKind::PaperColumns`](crate::ChangeKind::PaperColumns): closed segments and the open one decoded as if their
+//! counters were the same ones.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use ucl_equations::{ColumnId, Columns};
+
+use super::KeyState;
+use crate::sealed::Sealed;
+use crate::segment::Segment;
+
+/// The columns of the closed segments and then those of the open one, so that none moves when a key arrives.
+pub(crate) fn columns<'a>(appended: &[Arc<Sealed>], open: &'a Columns) -> Cow<'a, Columns> {
+    if appended.is_empty() {
+        return Cow::Borrowed(open);
+    }
+    let (counters, degree) = (open.counters(), open.degree());
+    let mut all = if open.is_ones() { Columns::ones(counters, degree) } else { Columns::signed(counters, degree) };
+    for columns in appended.iter().map(|sealed| sealed.segment.columns()).chain([open]) {
+        for id in (0..columns.len() as u32).map(ColumnId) {
+            if columns.is_ones() {
+                all.push(columns.indices(id));
+            } else {
+                let signs: Vec<i8> = (0..degree).map(|entry| columns.coefficient(id, entry) as i8).collect();
+                all.push_signed(columns.indices(id), &signs);
+            }
+        }
+    }
+    Cow::Owned(all)
+}
+
+/// The counters of all of them, added up.
+pub(crate) fn counters<'a>(appended: &[Arc<Sealed>], open: &'a [i64]) -> Cow<'a, [i64]> {
+    let mut all = Cow::Borrowed(open);
+    for sealed in appended {
+        all.to_mut().iter_mut().zip(sealed.segment.cumulative()).for_each(|(sum, more)| *sum += more);
+    }
+    all
+}
+
+/// What each column's key has there at least.
+pub(crate) fn lowers(appended: &[Arc<Sealed>], open: &Segment, keys: &[KeyState], smallest_weight: u64) -> Vec<f64> {
+    let closed = appended.iter().flat_map(|sealed| sealed.lowers());
+    let open = open.keys().iter().map(|key| keys[key.0 as usize].lower(smallest_weight));
+    closed.chain(open).map(|lower| lower as f64).collect()
+}

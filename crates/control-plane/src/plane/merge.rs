@@ -1,0 +1,124 @@
+//! Two control planes become one.
+//!
+//! Keys unite, counters and decoded totals add up, sealed segments stand side by side. For the heavy parts it is the data
+//! planes that decide who keeps a slot ([`DataPlane::merge`](ucl_data_plane::DataPlane::merge)): the other one's holders are
+//! remembered until the next cut or peek tells who is still there; whoever is not, entered the sketch.
+//!
+//! - *Delta*: every epoch was decoded on its own side, and the totals add.
+//! - *Learned*: the weights of the first stay. The window starts again, for its snapshots are of half the counters; where the
+//!   other one brings columns that the network has not seen, the classic decoder answers until it is trained again.
+//! - Time series: both streams are taken to run side by side and to end now, so that their last epochs are one.
+
+use std::sync::Arc;
+
+use ucl_data_plane::{KeyFormat, MergeError};
+use ucl_equations::ColumnId;
+
+use super::{ControlPlane, Fault, Mode};
+use crate::heavy::Held;
+use crate::registry::KeyId;
+use crate::segment::ReportError;
+use crate::window::Window;
+
+impl ControlPlane {
+    /// Whether [`ControlPlane::merge`] would be refused.
+    pub fn check_merge(&self, other: &Self) -> Result<(), MergeError> {
+        self.segment.config().check_merge(other.segment.config())?;
+        if self.registry.format() == KeyFormat::Digest {
+            MergeError::unless_equal("first seed", &self.registry.digest_seed(), &other.registry.digest_seed())?;
+        }
+        MergeError::unless_equal("decoder", &self.settings.decoder, &other.settings.decoder)
+    }
+
+    /// Knows from now on what both knew. [`ControlPlane::check_merge`] comes before, and both have just received a cut; right
+    /// after, the data planes must be merged, into this one as the sink. The other one is left with its epochs decoded.
+    ///
+    /// ```
+    /// use ucl_control_plane::{ControlPlane, Settings};
+    /// use ucl_data_plane::{Config, DataPlane, KeyFormat, ReportRule, Shape};
+    /// # let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+    /// let device = || Ok::<_, Box<dyn std::error::Error>>((DataPlane::<4>::new(config)?, ControlPlane::new(config, Settings::default())?));
+    /// let ((mut data, mut control), (mut other_data, mut other)) = (device()?, device()?);
+    /// data.insert(b"key1", 5, &mut control)?;
+    /// other_data.insert(b"key1", 2, &mut other)?;
+    /// data.cut(&mut control);
+    /// other_data.cut(&mut other);
+    /// control.check_merge(&other)?;
+    /// control.merge(&mut other)?;
+    /// data.merge(&other_data, &mut control)?;
+    /// assert_eq!(control.view(|sink| data.peek(sink))?.estimate(b"key1").estimate, 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn merge(&mut self, other: &mut Self) -> Result<(), Fault> {
+        for plane in [&mut *self, &mut *other] {
+            if let Some(fault) = &plane.fault {
+                return Err(fault.clone());
+            }
+            if !plane.segment.is_cut() || !plane.moved.is_empty() {
+                return Err(ReportError::NotCut.into());
+            }
+            plane.freeze_appended()?;
+            plane.decode_pending()?;
+        }
+        let ids = Arc::make_mut(&mut self.registry).merge(&other.registry);
+        let id = |theirs: KeyId| ids[theirs.0 as usize];
+        self.keys.resize(self.registry.len(), Default::default());
+        for (theirs, &ours) in other.keys.iter().zip(&ids) {
+            let state = &mut self.keys[ours.0 as usize];
+            state.reported(theirs.entered(), theirs.hot());
+            if theirs.floor() > 0 {
+                state.raise_floor(theirs.floor());
+            }
+        }
+        let (known, alone) = (self.segment.columns().len(), self.segment.cumulative().to_vec());
+        let registry = &self.registry;
+        self.segment.merge(&other.segment, id, |ours| registry.identity_of(ours));
+        let columns = self.segment.columns();
+        self.columns_at_cut = columns.len();
+        match (&mut self.mode, &other.mode) {
+            (Mode::Delta { totals, series, .. }, Mode::Delta { totals: more, series: later, .. }) => {
+                // The other one's column of each of ours.
+                let mut theirs = vec![None; columns.len()];
+                for (column, key) in (0u32..).map(ColumnId).zip(other.segment.keys()) {
+                    if let Some(ours) = self.segment.column_of(id(*key)) {
+                        theirs[ours.0 as usize] = Some(column);
+                    }
+                }
+                totals.merge(&alone, more, other.segment.cumulative(), columns, &theirs);
+                series.merge(later, id);
+            }
+            (Mode::Learned { network, .. }, _) if columns.len() > known => network.unsettle(),
+            _ => {}
+        }
+        self.window = Window::new(self.window.length());
+        Arc::make_mut(&mut self.past).merge(&other.past, &ids);
+        Arc::make_mut(&mut self.found_again).extend(other.found_again.iter().map(|&key| id(key)));
+        self.moved = other.heavy.iter().map(|held| Held { key: id(held.key), ..held }).collect();
+        self.heavy_changes.extend(self.moved.iter().map(|held| (held.key, -(held.count as i64))));
+        self.smallest_weight = match (self.smallest_weight, other.smallest_weight) {
+            (0, weight) | (weight, 0) => weight,
+            (ours, theirs) => ours.min(theirs),
+        };
+        self.at_cut = (self.at_cut.0 + other.at_cut.0, self.at_cut.1 + other.at_cut.1);
+        self.cuts += other.cuts;
+        self.decoding += other.decoding;
+        Ok(())
+    }
+
+    /// Decodes the epochs that wait for their block to fill.
+    fn decode_pending(&mut self) -> Result<(), Fault> {
+        if let Mode::Delta { totals, pending, series } = &mut self.mode {
+            let geometry = self.segment.config().shape.geometry();
+            totals.add_block(
+                self.segment.columns(),
+                geometry,
+                self.segment.keys(),
+                pending,
+                &self.settings.em,
+                series,
+            )?;
+            pending.clear();
+        }
+        Ok(())
+    }
+}

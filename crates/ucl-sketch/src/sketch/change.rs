@@ -1,0 +1,147 @@
+//! Changes in mid-stream.
+
+use ucl_control_plane::{Fault, SettingsError};
+use ucl_data_plane::{Config, ConfigError, Shape};
+use ucl_wire::{WireError, check_config};
+
+use super::{Control, Tee, UclSketch};
+use crate::bytes::Bytes;
+use crate::plan::{Request, TooSmall, plan};
+
+/// How large a sketch is to become.
+///
+/// ```
+/// use ucl_sketch::{Bytes, Shape, Size};
+/// assert_eq!(Size::from(Bytes(65_536)), Size::Memory(Bytes(65_536)));
+/// assert_eq!(Size::from(Shape::PAPER_64KB), Size::Shape(Shape::PAPER_64KB));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// As large as fits into so many bytes; the planner finds the shape.
+    Memory(Bytes),
+    /// Of this shape.
+    Shape(Shape),
+}
+
+impl From<Bytes> for Size {
+    fn from(bytes: Bytes) -> Self {
+        Self::Memory(bytes)
+    }
+}
+
+impl From<Shape> for Size {
+    fn from(shape: Shape) -> Self {
+        Self::Shape(shape)
+    }
+}
+
+/// A change that cannot be made; the sketch goes on as it was.
+///
+/// ```
+/// use ucl_sketch::{Bytes, ChangeError, UclSketch};
+/// let mut sketch = UclSketch::builder().build()?;
+/// assert!(matches!(sketch.resize(Bytes(10)), Err(ChangeError::TooSmall(_))));
+/// # Ok::<(), ucl_sketch::BuildError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ChangeError {
+    /// Give more memory.
+    #[error(transparent)]
+    TooSmall(#[from] TooSmall),
+    /// Mend the shape.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Choose a shape that the decoder can work with.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// Choose a shape that can be sent.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The control plane's answers could not be trusted even before.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+impl UclSketch {
+    /// Goes over to other hash functions, in mid-stream. Nothing is forgotten: the counters so far are decoded and kept, and
+    /// what follows is counted in new ones.
+    ///
+    /// ```
+    /// use ucl_sketch::UclSketch;
+    /// let mut sketch = UclSketch::builder().memory("16KB").seed(1).build()?;
+    /// sketch.insert(b"before")?;
+    /// sketch.rehash(2)?;
+    /// sketch.insert(b"after")?;
+    /// let view = sketch.view()?;
+    /// assert_eq!((view.estimate(b"before").estimate, view.estimate(b"after").estimate), (1, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn rehash(&mut self, seed: u64) -> Result<(), ChangeError> {
+        self.change(Config { seed, ..*self.config() })
+    }
+
+    /// Goes over to another size, in mid-stream: a budget ([`Bytes`]) or a [`Shape`]. Nothing is forgotten; heavy keys move to
+    /// the new slots, and those that find none are counted by the new counters.
+    ///
+    /// ```
+    /// use ucl_sketch::{Bytes, UclSketch};
+    /// let mut sketch = UclSketch::builder().memory("16KB").seed(1).build()?;
+    /// sketch.insert_weighted(b"heavy", 100)?;
+    /// sketch.resize(Bytes(8 << 10))?;
+    /// sketch.insert(b"heavy")?;
+    /// assert!(sketch.memory().total() <= 8 << 10);
+    /// assert_eq!(sketch.view()?.estimate(b"heavy").estimate, 101);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resize(&mut self, size: impl Into<Size>) -> Result<(), ChangeError> {
+        let config = *self.config();
+        let shape = match size.into() {
+            Size::Shape(shape) => shape,
+            Size::Memory(Bytes(memory)) => {
+                let decoder = self.with_control(|control| control.settings().decoder);
+                let (keys, interval) = (config.keys, self.interval);
+                let (base, heavy) = (config.shape.base, config.shape.heavy);
+                plan(decoder, Request { memory, keys, base, heavy, interval, ..Request::default() })?.shape
+            }
+        };
+        self.change(Config { shape, ..config })
+    }
+
+    fn change(&mut self, config: Config) -> Result<(), ChangeError> {
+        config.shape.validate()?;
+        if !matches!(self.control, Control::Inline { encoder: None, .. }) {
+            check_config(&config)?;
+        }
+        self.with_control(|control| match control.fault() {
+            Some(fault) => Err(ChangeError::from(fault.clone())),
+            None => Ok(control.check_change(&config)?),
+        })?;
+        let plane = &mut self.plane;
+        with_sink!(&mut self.control, sink => plane.change(config, sink))?;
+        self.start_epoch();
+        Ok(())
+    }
+
+    /// Starts a new cycle: all counts from zero. A trained network starts it with its weights, or with fresh ones; either way
+    /// a classic decoder answers until it is trained on the new cycle.
+    ///
+    /// ```
+    /// use ucl_sketch::UclSketch;
+    /// let mut sketch = UclSketch::builder().build()?;
+    /// sketch.insert(b"yesterday")?;
+    /// sketch.reset(true);
+    /// assert_eq!((sketch.items(), sketch.view()?.estimate(b"yesterday").upper), (0, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reset(&mut self, keep_weights: bool) {
+        let plane = &mut self.plane;
+        with_sink!(&mut self.control, sink => plane.reset(keep_weights, sink));
+        self.start_epoch();
+    }
+
+    /// Drops the counts from before the first change that still count; whether there are any. Answers are then about what came
+    /// after ([`QueryView::since`](crate::QueryView::since)).
+    pub fn drop_oldest_segment(&mut self) -> Result<bool, Fault> {
+        self.with_control(|control| control.drop_oldest_segment())
+    }
+}

@@ -1,0 +1,53 @@
+//! Two sketches become one.
+
+use ucl_control_plane::Fault;
+
+use super::{Control, Tee, UclSketch};
+
+/// Two sketches that cannot become one.
+///
+/// ```
+/// use ucl_sketch::UclSketch;
+/// let sketch = |seed| UclSketch::builder().key_bytes(4).seed(seed).build();
+/// let error = sketch(1)?.merge(sketch(2)?).unwrap_err();
+/// assert_eq!(error.to_string(), "sketches that differ in seed cannot be merged: 1 and 2");
+/// # Ok::<(), ucl_sketch::BuildError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum MergeError {
+    /// Build both alike.
+    #[error(transparent)]
+    Refused(#[from] ucl_data_plane::MergeError),
+    /// The answers of one of them could not be trusted even before.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+impl UclSketch {
+    /// Counts from now on what both have counted, as one sketch of the stream of both would: for sketches of the same
+    /// configuration and seed, on several devices or threads. Both end their epochs. Total weight and bounds are those of
+    /// both streams together, in whatever order many sketches are merged.
+    ///
+    /// ```
+    /// use ucl_sketch::UclSketch;
+    /// let device = || UclSketch::builder().memory("16KB").seed(1).build();
+    /// let (mut here, mut there) = (device()?, device()?);
+    /// here.insert(b"both")?;
+    /// there.insert(b"both")?;
+    /// there.insert(b"there")?;
+    /// here.merge(there)?;
+    /// let view = here.view()?;
+    /// assert_eq!((view.estimate(b"both").estimate, view.estimate(b"there").estimate, view.items()), (2, 1, 3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn merge(&mut self, mut other: Self) -> Result<(), MergeError> {
+        self.plane.check_merge(&other.plane)?;
+        other.with_control(|theirs| self.with_control(|ours| ours.check_merge(theirs)))?;
+        self.cut();
+        other.cut();
+        other.with_control(|theirs| self.with_control(|ours| ours.merge(theirs)))?;
+        let plane = &mut self.plane;
+        with_sink!(&mut self.control, sink => plane.merge(&other.plane, sink))?;
+        Ok(())
+    }
+}
