@@ -112,7 +112,7 @@ pub fn measure(method: &Method, stream: &Recording, budget: usize, seed: u64, op
         seed,
         ..Row::default()
     };
-    let request = |pass| Request { budget, keys: stream.keys(), seed, pass, options };
+    let request = |pass| Request { budget, keys: stream.keys(), seed, pass, stream, options };
     let result = accuracy(method, stream, request(Pass::Accuracy), &mut row).and_then(|system| {
         row.insert_mops = Some(insert_speed(method, stream, request(Pass::Speed))?);
         Ok(system)
