@@ -158,7 +158,11 @@ fn measure_all(args: &Args, registry: &Registry, spinner: &Spinner) -> anyhow::R
     let stream = read(args)?;
     let experiment = Experiment {
         methods,
-        budgets: if args.memory.is_empty() { vec![DEFAULT_BUDGET] } else { args.memory.iter().map(|size| size.0).collect() },
+        budgets: if args.memory.is_empty() {
+            vec![DEFAULT_BUDGET]
+        } else {
+            args.memory.iter().map(|size| size.0).collect()
+        },
         seeds: (0..args.seeds).map(|i| args.seed.wrapping_add(i)).collect(),
         options: options(args),
     };

@@ -101,7 +101,11 @@ impl<const N: usize> ElasticSketch<N> {
         let (buckets, entries, light) = match plan.paper_column()? {
             Some(column) => {
                 let (buckets, entries) = paper::ELASTIC[column];
-                (buckets, entries as usize, Light::Words(UnsignedRows::new(ROWS, paper::NARROW_WIDTH[column])))
+                let heavy = buckets as usize * (entries as usize * (N + 4) + 4);
+                let room = plan.budget.saturating_sub(heavy) / (4 * ROWS);
+                // At 16KB the printed sizes are eight bytes over: one counter a row less.
+                let width = paper::NARROW_WIDTH[column].min(room as u32);
+                (buckets, entries as usize, Light::Words(UnsignedRows::new(ROWS, width)))
             }
             None => {
                 let bucket = N + 8;

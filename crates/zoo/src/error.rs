@@ -26,7 +26,9 @@ pub enum Error {
     #[error("a learned oracle needs counts from earlier in the stream to train on")]
     NeedsSample,
     /// Leave the paper's shapes, or choose one of its budgets.
-    #[error("the paper gives shapes for 16KB to 128KB in steps of 16KB and 4-byte keys, not for {budget} bytes and {keys}")]
+    #[error(
+        "the paper gives shapes for 16KB to 128KB in steps of 16KB and 4-byte keys, not for {budget} bytes and {keys}"
+    )]
     NoPaperShape {
         /// Asked for.
         budget: usize,

@@ -99,7 +99,11 @@ impl<const N: usize, R: Rest> LearnedSketch<N, R> {
 
     fn with(plan: &Plan<'_>, oracle: Oracle, oracle_bytes: usize) -> Result<Self, Error> {
         let (buckets, width) = match plan.paper_column()? {
-            Some(column) => (paper::LEARNED_BUCKETS[column], paper::NARROW_WIDTH[column]),
+            Some(column) => {
+                let width = paper::NARROW_WIDTH[column];
+                let room = plan.budget.saturating_sub(4 * ROWS * width as usize + oracle_bytes) / (N + 4);
+                (paper::LEARNED_BUCKETS[column].min(room as u32), width)
+            }
             None => {
                 let bucket = N + 4;
                 let room = plan.budget.saturating_sub(oracle_bytes);
@@ -139,8 +143,9 @@ impl<const N: usize, R: Rest> Sketch<N> for LearnedSketch<N, R> {
     }
 
     fn estimate(&self, key: &[u8; N], hash: KeyHash) -> u64 {
+        let heavy = self.consult(key);
         match self.unique.find(key, hash) {
-            Some(bucket) if self.consult(key) => self.unique.counts[bucket].into(),
+            Some(bucket) if heavy => self.unique.counts[bucket].into(),
             _ => self.rest.estimate(hash),
         }
     }

@@ -38,16 +38,28 @@
 //! # Ok::<(), ucl_zoo::Error>(())
 //! ```
 
+pub mod augmented;
 mod catalogue;
 pub mod count_min;
 pub mod count_sketch;
+pub mod elastic;
 mod error;
+pub mod flow_radar;
+pub mod hist;
 mod keyed;
+pub mod learned;
+pub mod lss;
+pub mod nitro;
+pub mod oracle;
 pub mod paper;
 mod plan;
+pub mod pr;
+mod recorder;
 mod rival;
 mod rng;
 mod rows;
+pub mod seq;
+pub mod univmon;
 
 pub use catalogue::{ENTRIES, Entry, Guarantees, Oracle, find};
 pub use error::Error;

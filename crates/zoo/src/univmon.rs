@@ -65,8 +65,12 @@ impl<const N: usize> UnivMon<N> {
     /// Two levels.
     pub fn new(plan: &Plan<'_>) -> Result<Self, Error> {
         match plan.paper_column()? {
-            // Four rows in all: with four in each level the paper's widths do not fit its budgets.
-            Some(column) => Ok(Self::of(plan, LEVELS, ROWS / LEVELS, paper::UNIVMON_WIDTH[column])),
+            // Four rows in all: with four in each level the paper's widths do not fit its budgets. At 16KB they do not even so,
+            // with the lists.
+            Some(column) => {
+                let room = plan.budget.saturating_sub(LEVELS * HEAVY_KEYS * (N + 4)) / (4 * ROWS);
+                Ok(Self::of(plan, LEVELS, ROWS / LEVELS, paper::UNIVMON_WIDTH[column].min(room as u32)))
+            }
             None => Self::with_levels(plan, LEVELS),
         }
     }
@@ -80,8 +84,7 @@ impl<const N: usize> UnivMon<N> {
     }
 
     fn of(plan: &Plan<'_>, levels: usize, rows: usize, width: u32) -> Self {
-        let level =
-            |number| Level { sketch: SignedRows::new(rows, width, number * rows), heavy: Heaviest::default() };
+        let level = |number| Level { sketch: SignedRows::new(rows, width, number * rows), heavy: Heaviest::default() };
         Self { seed: plan.hash_seed(), levels: (0..levels).map(level).collect(), weight: 0 }
     }
 

@@ -105,7 +105,10 @@ pub fn methods() -> Vec<Method> {
     macro_rules! methods {
         ($($name:literal)*) => { vec![$(method($name, |request| Ok(Box::new(Zoo::new($name, request)?)))),*] };
     }
-    methods!["cm" "cu" "cs"]
+    methods![
+        "cm" "cu" "cs" "asketch" "elastic" "univmon" "nitro" "lcm" "lcs" "flowradar" "pr" "seq" "hist" "lss"
+        "nitro-line" "lcm-trained" "lcs-trained" "lcm-rnn" "lcs-rnn"
+    ]
 }
 
 #[cfg(test)]

@@ -48,7 +48,8 @@ impl Stream {
     }
 
     pub fn heavy() -> Self {
-        let heavy = |i: u64| (mix(i % 7).to_le_bytes()[..4].to_vec(), [1 << 20, 1 << 31, 1 << 40, 1 << 58][i as usize % 4]);
+        let heavy =
+            |i: u64| (mix(i % 7).to_le_bytes()[..4].to_vec(), [1 << 20, 1 << 31, 1 << 40, 1 << 58][i as usize % 4]);
         Self::new("heavy", (0..20).map(heavy).collect())
     }
 
