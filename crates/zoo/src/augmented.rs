@@ -62,11 +62,12 @@ impl<const N: usize> AugmentedSketch<N> {
     #[inline(always)]
     fn slot(&self, key: &[u8; N]) -> Option<usize> {
         // Every slot is compared, and none left early: for small keys this is a handful of vector operations.
-        let mut found = FILTER_SLOTS;
+        let mut equal = 0u32;
         for (slot, held) in self.keys.iter().enumerate() {
-            found = if held == key { slot } else { found };
+            equal |= u32::from(held == key) << slot;
         }
         // An empty slot holds zeros, as a key may.
+        let found = equal.trailing_zeros() as usize;
         (found < self.filled).then_some(found)
     }
 

@@ -12,8 +12,8 @@
 //! upper bound is lost where a counter is full. `vote+` has 31 bits; overflow of a vote is an error.
 //!
 //! Buckets may also have several entries with one `vote-` for all of them, the smallest entry being the one voted against (the
-//! publication's software version): the shape behind the UCL-sketch paper's figures, which has a light part of 4 rows of 32-bit counters, too.
-//! There `vote-` starts again at 0.
+//! publication's software version): the shape behind the UCL-sketch paper's figures, with a light part of one row of 32-bit counters. There
+//! `vote-` starts again at 0.
 //!
 //! # Differences
 //! - No compression, merging of different widths, or growing of the heavy part.
@@ -24,7 +24,7 @@ use ucl_data_plane::{HashSeed, KeyHash, Memory};
 
 use crate::error::Error;
 use crate::paper;
-use crate::plan::{Plan, ROWS};
+use crate::plan::Plan;
 use crate::rival::Sketch;
 use crate::rows::UnsignedRows;
 
@@ -101,11 +101,7 @@ impl<const N: usize> ElasticSketch<N> {
         let (buckets, entries, light) = match plan.paper_column()? {
             Some(column) => {
                 let (buckets, entries) = paper::ELASTIC[column];
-                let heavy = buckets as usize * (entries as usize * (N + 4) + 4);
-                let room = plan.budget.saturating_sub(heavy) / (4 * ROWS);
-                // At 16KB the printed sizes are eight bytes over: one counter a row less.
-                let width = paper::NARROW_WIDTH[column].min(room as u32);
-                (buckets, entries as usize, Light::Words(UnsignedRows::new(ROWS, width)))
+                (buckets, entries as usize, Light::Words(UnsignedRows::new(1, paper::NARROW_WIDTH[column])))
             }
             None => {
                 let bucket = N + 8;

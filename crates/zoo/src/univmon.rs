@@ -186,10 +186,22 @@ impl<const N: usize> Heaviest<N> {
     }
 
     fn enter(&mut self, key: &[u8; N], count: u32) {
-        let known = self.keys().iter().position(|held| held == key);
-        let at = known.unwrap_or(if self.filled < HEAVY_KEYS { self.filled } else { self.smallest });
+        // All places are compared, none left early: a few vector operations for small keys.
+        let mut equal = 0u64;
+        for (at, held) in self.keys.iter().enumerate() {
+            equal |= u64::from(held == key) << at;
+        }
+        let known = equal.trailing_zeros() as usize; // an empty place holds zeros, as a key may
+        let at = match known < self.filled {
+            true => known,
+            false if self.filled < HEAVY_KEYS => self.filled,
+            false => self.smallest,
+        };
+        let grown = at < self.filled && at != self.smallest && count >= self.counts[self.smallest];
         self.filled = self.filled.max(at + 1);
         (self.keys[at], self.counts[at]) = (*key, count);
-        self.smallest = (0..self.filled).min_by_key(|&at| self.counts[at]).unwrap_or(0);
+        if !grown {
+            self.smallest = (0..self.filled).min_by_key(|&at| self.counts[at]).unwrap_or(0);
+        }
     }
 }
