@@ -4,14 +4,14 @@
 //! the sum and the number of its keys: the mean is off by no more than the cluster is wide, however many keys share the bucket. Which cluster a key is
 //! in is remembered by a cuckoo filter of fingerprints. When a key's estimate grows out of its cluster, the key moves: it takes the mean with it from one bucket to another.
 //!
-//! Keys with the same fingerprint and place are taken for one; with 12 bits and buckets of four that happens to about one key in 500. A key that
-//! finds no place in a full filter is counted in the smallest cluster, without being one of its keys.
+//! Keys with the same fingerprint and place are taken for one; with 12 bits and buckets of four that happens to about one key in 500. Keys that
+//! find no place in a full filter share an array of plain counters, as in a Count-Min of one row.
 //!
 //! The sums add up to the stream's weight. Nothing else is promised: a mean may be above or below the truth.
 //!
 //! # Layout
 //! Up to half of the budget is the cuckoo filter: 16 bits a key (12 of fingerprint, 4 of cluster), for the expected number of keys at a load of 90%. The rest is
-//! divided evenly among the clusters' arrays, buckets of a 32-bit sum and a 32-bit number. Overflow of a sum is an error.
+//! divided evenly among these arrays, buckets of a 32-bit sum and a 32-bit number. Overflow of a sum is an error.
 //!
 //! # Differences
 //! - A documented subset. The publication finds its clusters by K-means over the sizes of an earlier trace, and sizes the arrays by what that found; we
@@ -29,6 +29,8 @@ use crate::rng::{Rng, mix};
 
 /// Clusters of sizes.
 pub const CLUSTERS: usize = 8;
+/// The array of keys that the filter has no place for.
+const HOMELESS: usize = CLUSTERS;
 /// Keys a bucket of the cuckoo filter.
 const PLACES: usize = 4;
 /// Keys moved to make room for one, at most.
@@ -72,13 +74,13 @@ impl LocalitySensitiveSketch {
         plan.paper_column()?;
         let wanted = (plan.expected_keys() as usize).saturating_mul(2).saturating_mul(10) / 9;
         let groups = (wanted.min(plan.budget / 2) / (2 * PLACES)).max(1);
-        let bucket = size_of::<Bucket>() * CLUSTERS;
+        let bucket = size_of::<Bucket>() * (CLUSTERS + 1);
         let rest = plan.budget.saturating_sub(groups * 2 * PLACES);
         let width = plan.fit(rest, bucket, 1, bucket)?;
         Ok(Self {
             filter: CuckooFilter::new(groups.min(1 << 28) as u32, plan.seed),
             width,
-            buckets: vec![Bucket::default(); CLUSTERS * width as usize],
+            buckets: vec![Bucket::default(); (CLUSTERS + 1) * width as usize],
         })
     }
 
@@ -92,12 +94,9 @@ impl<const N: usize> Sketch<N> for LocalitySensitiveSketch {
     #[inline(always)]
     fn insert(&mut self, _key: &[u8; N], hash: KeyHash, weight: u64) -> Result<(), Error> {
         let Some(place) = self.filter.find(hash) else {
-            let mut home = cluster(weight);
+            let home = cluster(weight);
             let entered = self.filter.enter(hash, home);
-            if !entered {
-                home = 0;
-            }
-            let at = self.at(home, hash);
+            let at = self.at(if entered { home } else { HOMELESS }, hash);
             self.buckets[at].keys += u32::from(entered);
             return self.buckets[at].add(weight);
         };
@@ -118,12 +117,12 @@ impl<const N: usize> Sketch<N> for LocalitySensitiveSketch {
     }
 
     fn estimate(&self, _key: &[u8; N], hash: KeyHash) -> u64 {
-        let home = self.filter.find(hash).map_or(0, |place| self.filter.cluster(place));
+        let home = self.filter.find(hash).map_or(HOMELESS, |place| self.filter.cluster(place));
         (self.buckets[self.at(home, hash)].mean() + 0.5) as u64
     }
 
     fn unrounded(&self, _key: &[u8; N], hash: KeyHash) -> f64 {
-        let home = self.filter.find(hash).map_or(0, |place| self.filter.cluster(place));
+        let home = self.filter.find(hash).map_or(HOMELESS, |place| self.filter.cluster(place));
         self.buckets[self.at(home, hash)].mean()
     }
 
@@ -153,12 +152,14 @@ struct CuckooFilter {
     groups: u32,
     /// 12 bits of fingerprint, never 0, over 4 bits of cluster; 0 is empty.
     entries: Vec<u16>,
+    /// Whether making room failed once: it would hardly ever succeed again, and every item of a homeless key would try.
+    full: bool,
     rng: Rng,
 }
 
 impl CuckooFilter {
     fn new(groups: u32, seed: u64) -> Self {
-        Self { groups, entries: vec![0; groups as usize * PLACES], rng: Rng::new(seed) }
+        Self { groups, entries: vec![0; groups as usize * PLACES], full: false, rng: Rng::new(seed) }
     }
 
     /// Fingerprint and both groups.
@@ -200,6 +201,9 @@ impl CuckooFilter {
                 return true;
             }
         }
+        if self.full {
+            return false;
+        }
         let (mut homeless, mut from) = (entry, one);
         let mut path = Vec::with_capacity(KICKS);
         for _ in 0..KICKS {
@@ -215,6 +219,7 @@ impl CuckooFilter {
         for at in path.into_iter().rev() {
             std::mem::swap(&mut self.entries[at], &mut homeless); // back the way they came
         }
+        self.full = true;
         false
     }
 }
