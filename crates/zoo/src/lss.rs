@@ -5,7 +5,8 @@
 //! in is remembered by a cuckoo filter of fingerprints. When a key's estimate grows out of its cluster, the key moves: it takes the mean with it from one bucket to another.
 //!
 //! Keys with the same fingerprint and place are taken for one; with 12 bits and buckets of four that happens to about one key in 500. Keys that
-//! find no place in a full filter share an array of plain counters, as in a Count-Min of one row.
+//! find no place in a full filter share an array of plain counters, as in a Count-Min of one row: with
+//! several times more keys than places it is worse than a Count-Min of the whole budget.
 //!
 //! The sums add up to the stream's weight. Nothing else is promised: a mean may be above or below the truth.
 //!
