@@ -4,7 +4,7 @@
 //! 16KB, say. Some readings are ours:
 //!
 //! - **Elastic Sketch.** Buckets of many entries with one vote against all of them, and a light part of one row of 32-bit counters of the printed
-//!   width: so the printed figures come out. With 4 rows, which would also fit the memory, errors are less than a third of them from 64KB on.
+//!   width: so the printed figures come out (below). 4 rows would fit the memory as well, and err far less.
 //! - **UCL-sketch.** The Bloom filter gets what is left, up to 80,000 bits.
 //! - **UnivMon.** Two levels of the printed width take more than the budget with 4 rows of 32-bit counters in each. With 4 rows in all, 2 a
 //!   level, they fit.
@@ -22,7 +22,7 @@
 //! | `cs` | 3468 / 1516 | 1569 / 890 | 691 / 493 | 306 / 250 |
 //! | `lcs` | 4130 / 1228 | 1097 / 516 | 255 / 245 | 33 / 94 |
 //!
-//! The two with signs differ the most. The paper's figures lie nearer to a median of the rows' *absolute* values (simulated: 2358, 1213, 568, 239 for `cs`), which loses
+//! The two with signs differ the most. The paper's figures may be those of a median of the rows' *absolute* values, which loses
 //! the sign and so is always above 0; ours is the published estimator, for which half of the keys that are not there come out below 0, and count as 0.
 
 use ucl_data_plane::{KeyFormat, Shape};
