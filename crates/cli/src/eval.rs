@@ -23,8 +23,8 @@ pub struct Args {
     #[arg(short = 'i', long = "input", value_name = "INPUT")]
     named: Vec<Source>,
 
-    /// Budgets at the place where the stream is seen, as in 64KB,128KB.
-    #[arg(short, long, value_name = "SIZE", value_delimiter = ',', default_value = "64KB", help_heading = "Methods")]
+    /// Budgets at the place where the stream is seen, as in 64KB,128KB [default: 64KB].
+    #[arg(short, long, value_name = "SIZE", value_delimiter = ',', help_heading = "Methods")]
     memory: Vec<Bytes>,
 
     /// Methods by name, or `all`; `ucl methods` lists them.
@@ -46,14 +46,16 @@ pub struct Args {
     ///
     /// What is not named is as in the paper's 64KB: slots=3000, width=1024, depth=4, bloom-bits=80000, bloom-hashes=8,
     /// vote-ratio=1, counter-bits=32. The other systems get as many bytes as this shape takes.
+    ///
+    /// `paper` gives every method the paper's parameters for Retail at each budget: 16KB to 128KB in steps of 16KB, 4-byte keys.
     #[arg(
         long,
         value_name = "SHAPE",
-        value_parser = shape,
-        conflicts_with_all = ["memory", "expected_keys"],
+        value_parser = shape_choice,
+        conflicts_with = "expected_keys",
         help_heading = "Methods"
     )]
-    shape: Option<Shape>,
+    shape: Option<ShapeChoice>,
 
     /// UCL-sketch's linear sketch: count-min, count-sketch (signed) or flowradar (a single array).
     ///
@@ -121,16 +123,22 @@ pub struct Args {
     json: bool,
 }
 
+const DEFAULT_BUDGET: usize = 64 << 10;
+
 const EXAMPLES: &str = "\
 Examples:
   ucl eval --input retail.dat --format fimi --memory 64KB,128KB --method ucl-learned,ucl-em
   ucl eval zipf:1.2 --method all --baselines --plot errors.svg
   ucl eval zipf:1.2 --method ucl-learned --base count-sketch --heavy elastic
-  ucl eval retail.dat --format fimi --shape slots=3000,width=1024 --seeds 3";
+  ucl eval retail.dat --format fimi --shape slots=3000,width=1024 --seeds 3
+  ucl eval retail.dat --format fimi --shape paper --memory 16KB,64KB --method all";
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(path) = &args.plot {
         PlotFormat::of(path).map_err(Usage::because)?;
+    }
+    if matches!(args.shape, Some(ShapeChoice::ByHand(_))) && !args.memory.is_empty() {
+        return Err(Usage::because("a --shape by hand takes the bytes that it takes: leave --memory out").into());
     }
     if let Some(threads) = args.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
@@ -161,7 +169,11 @@ fn measure_all(args: &Args, registry: &Registry, spinner: &Spinner) -> anyhow::R
     let stream = read(args)?;
     let experiment = Experiment {
         methods,
-        budgets: args.memory.iter().map(|size| size.0).collect(),
+        budgets: if args.memory.is_empty() {
+            vec![DEFAULT_BUDGET]
+        } else {
+            args.memory.iter().map(|size| size.0).collect()
+        },
         seeds: (0..args.seeds).map(|i| args.seed.wrapping_add(i)).collect(),
         options: options(args),
     };
@@ -190,9 +202,15 @@ fn selected<'r>(args: &Args, registry: &'r Registry) -> anyhow::Result<Vec<&'r M
 fn options(args: &Args) -> Options {
     let counter_bits = args.counter_bits;
     Options {
-        shape: args.shape.map(|shape| Shape { counter_bits: counter_bits.unwrap_or(shape.counter_bits), ..shape }),
         base: Some(args.base),
         heavy: Some(args.heavy),
+        shape: match args.shape {
+            Some(ShapeChoice::ByHand(shape)) => {
+                Some(Shape { counter_bits: counter_bits.unwrap_or(shape.counter_bits), ..shape })
+            }
+            Some(ShapeChoice::Paper) | None => None,
+        },
+        paper_shapes: args.shape == Some(ShapeChoice::Paper),
         interval: args.interval.map(|Interval(items)| items),
         counter_bits,
         rule: args.report_rule,
@@ -333,6 +351,19 @@ fn counter_bits(text: &str) -> Result<CounterBits, String> {
 
 fn method_name(text: &str) -> Result<String, String> {
     Registry::standard().select([text]).map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+/// Shapes other than the planners'.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum ShapeChoice {
+    /// The paper's for Retail, for every method.
+    Paper,
+    /// Of the UCL-sketch; its bytes are the other methods' budget.
+    ByHand(Shape),
+}
+
+fn shape_choice(text: &str) -> Result<ShapeChoice, String> {
+    if text == "paper" { Ok(ShapeChoice::Paper) } else { shape(text).map(ShapeChoice::ByHand) }
 }
 
 /// A shape from `name=number` pairs; what is not named is as in the paper's 64KB.

@@ -22,7 +22,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let (name, about, reference) = (method.name, method.about, method.reference);
         if args.json {
             let object = serde_json::json!({
-                "name": name, "about": about, "reference": reference, "baseline": method.baseline,
+                "name": name, "about": about, "reference": reference, "baseline": method.baseline, "variant": method.variant,
             });
             writeln!(text, "{object}")?;
         } else {

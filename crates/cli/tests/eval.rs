@@ -139,6 +139,22 @@ fn other_base_sketches_and_heavy_parts() {
 }
 
 #[test]
+fn the_papers_shapes() {
+    let folder = Folder::new();
+    let command = "eval zipf:1.2:2000:300 --json --shape paper --memory 16KB,32KB --method ucl-cm,cm,lcm";
+    let rows = objects(folder.run(command));
+    let sizes = |row: &Value| ["slots", "rows", "width"].map(|size| row["shape"][size].as_u64());
+    assert_eq!(sizes(&rows[0]), [Some(500), Some(4), Some(512)]);
+    assert_eq!(sizes(&rows[1]), [None, Some(4), Some(1024)]);
+    assert_eq!(sizes(&rows[2]), [Some(512), Some(4), Some(512)]);
+    assert_eq!(sizes(&rows[3]), [Some(1500), Some(4), Some(512)]);
+    let odd = folder.run("eval zipf:1.2:2000:300 --json --shape paper --memory 20KB --method cm");
+    let row: Value = serde_json::from_str(&odd.out).unwrap();
+    let why = "the paper gives shapes for 16KB to 128KB in steps of 16KB and 4-byte keys, not for 20480 bytes and 4-byte keys";
+    assert_eq!((odd.code, &row["error"]), (1, &why.into()));
+}
+
+#[test]
 fn weights_and_keys_of_any_length() {
     let folder = Folder::with("sales.csv", "what,amount\ntea,5\nmilk,2\ntea,1\nrum,100\n");
     let rows =
@@ -170,7 +186,7 @@ fn what_is_wrong_with_the_command_line() {
     let folder = Folder::new();
     let failed = |args: &str| folder.run(&format!("eval zipf:1.1:100 {args}")).failed(2);
     insta::assert_snapshot!(failed("--method cm,nope"), @r#"
-    ucl: invalid value 'nope' for '--method <NAME>': there is no method 'nope'; there are ucl-learned, ucl-refined, ucl-lsqr, ucl-lsmr, ucl-omp, ucl-map, ucl-em, ucl-delta, ucl-cm, cm, cs, exact-map, send-keys, and 'all'
+    ucl: invalid value 'nope' for '--method <NAME>': there is no method 'nope'; there are ucl-learned, ucl-refined, ucl-lsqr, ucl-lsmr, ucl-omp, ucl-map, ucl-em, ucl-delta, ucl-cm, cm, cu, cs, asketch, elastic, univmon, nitro, lcm, lcs, flowradar, pr, seq, hist, lss, nitro-line, lcm-trained, lcs-trained, lcm-rnn, lcs-rnn, exact-map, send-keys, and 'all'
 
     For more information, try '--help'.
     "#);
@@ -195,13 +211,7 @@ fn what_is_wrong_with_the_command_line() {
     For more information, try '--help'.
     "#);
     insta::assert_snapshot!(failed("--plot errors.pdf"), @"ucl: errors.pdf: a plot is an .svg or a .png file");
-    insta::assert_snapshot!(failed("--shape slots=10 --memory 64KB"), @r#"
-    ucl: the argument '--shape <SHAPE>' cannot be used with '--memory <SIZE>'
-
-    Usage: ucl eval --shape <SHAPE> <INPUT>...
-
-    For more information, try '--help'.
-    "#);
+    insta::assert_snapshot!(failed("--shape slots=10 --memory 64KB"), @"ucl: a --shape by hand takes the bytes that it takes: leave --memory out");
 }
 
 #[test]
@@ -253,11 +263,30 @@ fn the_list_of_methods() {
     ucl-delta    UCL-sketch with every epoch decoded on its own by EM, and added up (this project)
     ucl-cm       UCL-sketch answered by the smallest counter: no equations solved (Cormode and Muthukrishnan, J. Algorithms 2005)
     cm           Count-Min: 4 rows of 32-bit counters, the smallest one answers (Cormode and Muthukrishnan, J. Algorithms 2005)
+    cu           Count-Min with conservative update: only the smallest counters are raised (Estan and Varghese, SIGCOMM 2002)
     cs           Count Sketch: 4 rows of signed 32-bit counters, the median answers (Charikar, Chen and Farach-Colton, ICALP 2002)
+    asketch      Augmented Sketch: 32 hot keys in a filter that exchanges with a Count-Min (Roy, Khan and Alonso, SIGMOD 2016)
+    elastic      Elastic Sketch: buckets with votes in front of 8-bit counters that saturate (Yang et al., SIGCOMM 2018)
+    univmon      UnivMon: a Count Sketch for each of two levels of sampled keys (Liu et al., SIGCOMM 2016)
+    nitro        NitroSketch: a Count Sketch with sampled updates, always correct (Liu et al., SIGCOMM 2019)
+    lcm          learned Count-Min with an ideal oracle that is told the heavy keys: ground truth (Hsu et al., ICLR 2019)
+    lcs          learned Count Sketch with an ideal oracle that is told the heavy keys: ground truth (Hsu et al., ICLR 2019)
+    flowradar    FlowRadar: cells that name their keys, peeled; Count-Min for what does not peel (Li et al., NSDI 2016)
+    pr           PR-sketch: a Count-Min whose equations are solved by least squares (LSMR) (Sheng et al., PVLDB 2021)
+    seq          SeqSketch: a table of large keys, a fractional sensing matrix, and OMP (Huang et al., NSDI 2021)
+    hist         HistSketch, its frequency part: a table of hot keys, shared counters, and OMP (He et al., ICDE 2023)
+    lss          locality-sensitive sketch, in part: keys of like size share a bucket, and its mean answers (Fu et al., INFOCOM 2020)
+    nitro-line   NitroSketch that updates one counter in 128, for always line rate (Liu et al., SIGCOMM 2019)
+    lcm-trained  learned Count-Min with an oracle trained on the first tenth of the stream (Hsu et al., ICLR 2019; Jiang et al., ICLR 2020)
+    lcs-trained  learned Count Sketch with an oracle trained on the first tenth of the stream (Hsu et al., ICLR 2019; Jiang et al., ICLR 2020)
+    lcm-rnn      lcm with a two-layer recurrent network run before each item, for its cost in time (UCL-sketch, section "Processing Speed")
+    lcs-rnn      lcs with a two-layer recurrent network run before each item, for its cost in time (UCL-sketch, section "Processing Speed")
     exact-map    an exact hash map where the stream is seen, whatever it takes: the right tool where it fits (a yardstick)
     send-keys    every key sent as it is, and counted elsewhere: no memory here, all of it uplink (a yardstick)
     "#);
     let rows = objects(folder.run("methods --json"));
     assert_eq!(rows.len(), folder.run("methods").out.lines().count());
     assert_eq!((&rows[0]["name"], &rows[0]["baseline"]), (&"ucl-learned".into(), &false.into()));
+    let variants = rows.iter().filter(|row| row["variant"] == true).count();
+    assert_eq!(variants, 5, "selected by name only");
 }

@@ -18,13 +18,15 @@
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
+use ucl_data_plane::{HashSeed, digest};
 use ucl_sketch::{Bytes, ChangeKind, DecoderKind, Fallback, KeyFormat, QueryView, Settings, UclSketch};
 use ucl_streams::{Batch, BatchBuf, ExactCounts};
+use ucl_zoo::Sketch;
+use ucl_zoo::count_min::CountMin;
 
 use crate::metrics::ErrorMeter;
 use crate::recording::Recording;
-use crate::system::{Options, Pass, Request, System, SystemError};
-use crate::systems::RowSketch;
+use crate::system::SystemError;
 
 /// Windows after the change at which errors are measured.
 const WINDOWS: [u64; 4] = [1, 2, 4, 8];
@@ -243,7 +245,38 @@ struct Run<'a> {
 /// A method under measurement.
 enum Measured {
     Ucl { sketch: Box<UclSketch>, view: Option<Box<QueryView>> },
-    CountMin { sketch: RowSketch, sound: bool },
+    CountMin { sketch: Plain, sound: bool },
+}
+
+/// A Count-Min whose hash functions can change under it.
+struct Plain {
+    counters: CountMin<false>,
+    seed: HashSeed,
+}
+
+impl Plain {
+    fn new(budget: usize) -> Result<Self, SystemError> {
+        let counters = CountMin::new(&ucl_zoo::Plan::new(budget, KeyFormat::Digest, 1))?;
+        Ok(Self { counters, seed: HashSeed::new(1) })
+    }
+
+    /// The counters so far are no longer where anybody looks: what a plain sketch cannot survive.
+    fn rehash(&mut self, seed: u64) {
+        self.seed = HashSeed::new(seed);
+    }
+
+    fn insert(&mut self, batch: Batch<'_>) -> Result<(), SystemError> {
+        for (key, weight) in batch.items() {
+            let key = digest(key, 0);
+            self.counters.insert(&key, self.seed.hash(&key), weight)?;
+        }
+        Ok(())
+    }
+
+    fn estimate(&self, key: &[u8]) -> u64 {
+        let key = digest(key, 0);
+        self.counters.estimate(&key, self.seed.hash(&key))
+    }
 }
 
 impl<'a> Run<'a> {
@@ -393,11 +426,7 @@ fn build(
     let (decoder, change) = match subject {
         Subject::Ucl(decoder) => (decoder, ChangeKind::Sealed),
         Subject::PaperColumns(decoder) => (decoder, ChangeKind::PaperColumns),
-        Subject::CountMin => {
-            let options = &Options::default();
-            let request = Request { budget, keys, seed: 1, pass: Pass::Accuracy, options };
-            return Ok(Measured::CountMin { sketch: RowSketch::new(&request, false)?, sound: true });
-        }
+        Subject::CountMin => return Ok(Measured::CountMin { sketch: Plain::new(budget)?, sound: true }),
     };
     let mut settings = Settings {
         decoder,
@@ -449,7 +478,7 @@ impl Measured {
             }
             Self::Ucl { view: None, .. } => (0, 0, 0),
             Self::CountMin { sketch, .. } => {
-                let estimate = sketch.estimate(key).estimate;
+                let estimate = sketch.estimate(key);
                 (estimate, 0, estimate)
             }
         }

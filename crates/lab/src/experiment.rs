@@ -102,7 +102,7 @@ impl<'a> Experiment<'a> {
 
 /// Runs one method once. A method that cannot run gives a row that says why.
 pub fn measure(method: &Method, stream: &Recording, budget: usize, seed: u64, options: &Options) -> Measured {
-    let request = Request { budget, keys: stream.keys(), seed, pass: Pass::Speed, options };
+    let request = Request { budget, keys: stream.keys(), seed, pass: Pass::Speed, stream, options };
     let mut measured = measure_accuracy(method, stream, budget, seed, options);
     if let Some(system) = &measured.system {
         measured.row.query_mops = query_speed(system.as_ref(), stream);
@@ -140,7 +140,7 @@ pub fn measure_accuracy(method: &Method, stream: &Recording, budget: usize, seed
         seed,
         ..Row::default()
     };
-    let request = Request { budget, keys: stream.keys(), seed, pass: Pass::Accuracy, options };
+    let request = Request { budget, keys: stream.keys(), seed, pass: Pass::Accuracy, stream, options };
     match accuracy(method, stream, request, &mut row) {
         Ok(system) => Measured { row, system: Some(system) },
         Err(error) => {

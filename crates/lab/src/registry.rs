@@ -11,7 +11,8 @@
 //!     about: "Count-Min under another name",
 //!     reference: "Cormode and Muthukrishnan, 2005",
 //!     baseline: true,
-//!     build: |request| Ok(Box::new(systems::RowSketch::new(request, false)?)),
+//!     variant: false,
+//!     build: |request| Ok(Box::new(systems::Zoo::new("cm", request)?)),
 //! }]);
 //! assert!(registry.find("cm-again").is_ok());
 //! let error = registry.find("mc").unwrap_err().to_string();
@@ -35,6 +36,8 @@ pub struct Method {
     pub reference: &'static str,
     /// A yardstick rather than a competitor: not part of `all`.
     pub baseline: bool,
+    /// A variant of another method, for an experiment of its own: not part of `all`.
+    pub variant: bool,
     /// Builds it.
     pub build: Build,
 }
@@ -74,12 +77,12 @@ impl Registry {
         })
     }
 
-    /// The methods of these names, in this order, each once; `all` stands for all but the yardsticks.
+    /// The methods of these names, in this order, each once; `all` stands for all but yardsticks and variants.
     pub fn select<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Vec<&Method>, UnknownMethod> {
         let mut selected: Vec<&Method> = Vec::new();
         for name in names {
             let found: Vec<&Method> = match name {
-                "all" => self.methods.iter().filter(|method| !method.baseline).collect(),
+                "all" => self.methods.iter().filter(|method| !method.baseline && !method.variant).collect(),
                 name => vec![self.find(name)?],
             };
             for method in found {

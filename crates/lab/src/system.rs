@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use ucl_sketch::{Base, ConfigError, CounterBits, Fault, HeavyKind, KeyFormat, Memory, ReportRule, Shape};
 use ucl_streams::Batch;
 
+use crate::recording::Recording;
+
 /// A system under measurement. The runner inserts the whole stream, calls [`finish`](System::finish) once, and then asks for
 /// every key.
 ///
@@ -111,8 +113,7 @@ pub struct Extras {
 /// What a system is to be built for.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// Bytes at the place where the stream is seen. What a system cannot fit into it, it refuses
-    /// ([`SystemError::Budget`]).
+    /// Bytes at the place where the stream is seen. What a system cannot fit into it, it refuses.
     pub budget: usize,
     /// What the keys look like.
     pub keys: KeyFormat,
@@ -120,6 +121,9 @@ pub struct Request<'a> {
     pub seed: u64,
     /// What this instance is for.
     pub pass: Pass,
+    /// The stream that it will be measured on. Only for systems that are allowed to know something of it beforehand and say so:
+    /// ideal oracles, and learned ones, which train on its beginning.
+    pub stream: &'a Recording,
     /// The user's wishes; a system reads those that concern it.
     pub options: &'a Options,
 }
@@ -142,6 +146,8 @@ pub struct Options {
     pub base: Option<Base>,
     /// The heavy part of the UCL-sketch, instead of the paper's.
     pub heavy: Option<HeavyKind>,
+    /// Take the paper's shapes for Retail at each budget, for every method that has one there ([`ucl_zoo::paper`]).
+    pub paper_shapes: bool,
     /// Items between two cuts, `Some(None)` for no cuts; what goes with the decoder if not given.
     pub interval: Option<Option<u64>>,
     /// Bits per counter, instead of the planner's choice.
@@ -163,17 +169,9 @@ pub struct Options {
 /// Why a system has no answers.
 #[derive(Debug, thiserror::Error)]
 pub enum SystemError {
-    /// Give more memory.
-    #[error("a budget of {budget} bytes is too small: at least {least} are needed")]
-    Budget {
-        /// Asked for.
-        budget: usize,
-        /// The smallest that works.
-        least: usize,
-    },
-    /// Use a system with wider counters, or one that sends carries.
-    #[error("a 32-bit counter overflowed: the stream is too heavy for this method")]
-    Overflow,
+    /// A system of the zoo could not be built or could not go on.
+    #[error(transparent)]
+    Zoo(#[from] ucl_zoo::Error),
     /// Mend the settings.
     #[error(transparent)]
     Build(#[from] ucl_sketch::BuildError),

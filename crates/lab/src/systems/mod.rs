@@ -1,13 +1,13 @@
-//! The systems that the lab can measure by itself: UCL-sketch with each of its decoders, the two plain sketches, and two
+//! The systems that the lab can measure by itself: UCL-sketch with each of its decoders, the zoo of other systems, and two
 //! yardsticks that make no errors.
 
 mod exact;
-mod rows;
 mod ucl;
+mod zoo;
 
 pub use exact::{ExactMap, SendKeys};
-pub use rows::RowSketch;
 pub use ucl::Ucl;
+pub use zoo::Zoo;
 
 use ucl_sketch::DecoderKind;
 
@@ -22,11 +22,12 @@ pub fn methods() -> Vec<Method> {
                 about: $about,
                 reference: $reference,
                 baseline: false,
+                variant: false,
                 build: |request| Ok(Box::new(Ucl::new(request, DecoderKind::$kind)?)),
             }
         };
     }
-    vec![
+    let mut methods = vec![
         ucl!(
             "ucl-learned",
             Learned,
@@ -61,25 +62,15 @@ pub fn methods() -> Vec<Method> {
             "UCL-sketch answered by the smallest counter: no equations solved",
             "Cormode and Muthukrishnan, J. Algorithms 2005"
         ),
-        Method {
-            name: "cm",
-            about: "Count-Min: 4 rows of 32-bit counters, the smallest one answers",
-            reference: "Cormode and Muthukrishnan, J. Algorithms 2005",
-            baseline: false,
-            build: |request| Ok(Box::new(RowSketch::new(request, false)?)),
-        },
-        Method {
-            name: "cs",
-            about: "Count Sketch: 4 rows of signed 32-bit counters, the median answers",
-            reference: "Charikar, Chen and Farach-Colton, ICALP 2002",
-            baseline: false,
-            build: |request| Ok(Box::new(RowSketch::new(request, true)?)),
-        },
+    ];
+    methods.extend(zoo::methods());
+    methods.extend([
         Method {
             name: "exact-map",
             about: "an exact hash map where the stream is seen, whatever it takes: the right tool where it fits",
             reference: "a yardstick",
             baseline: true,
+            variant: false,
             build: |_| Ok(Box::new(ExactMap::default())),
         },
         Method {
@@ -87,7 +78,9 @@ pub fn methods() -> Vec<Method> {
             about: "every key sent as it is, and counted elsewhere: no memory here, all of it uplink",
             reference: "a yardstick",
             baseline: true,
+            variant: false,
             build: |_| Ok(Box::new(SendKeys::default())),
         },
-    ]
+    ]);
+    methods
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use ucl_sketch::{DecoderKind, Fallback, KeyFormat, Memory, QueryView, ReportRule, Settings, Shape, UclSketch};
 use ucl_streams::Batch;
+use ucl_zoo::paper;
 
 use crate::system::{Answer, Extras, Pass, Request, System, SystemError};
 
@@ -36,6 +37,8 @@ impl Ucl {
         }
         if let Some(shape) = options.shape {
             builder = builder.shape(shape);
+        } else if options.paper_shapes {
+            builder = builder.shape(paper::ucl_shape(request.budget, request.keys)?);
         }
         if let Some(base) = options.base {
             builder = builder.base(base);

@@ -1,0 +1,122 @@
+//! The systems of [`ucl_zoo`] as measured systems.
+
+use std::time::Instant;
+
+use ucl_streams::{Batch, ExactCounts};
+use ucl_zoo::{Entry, Knowledge, Oracle, Plan, Rival};
+
+use crate::registry::{Build, Method};
+use crate::system::{Answer, Extras, Request, System, SystemError};
+use ucl_sketch::Memory;
+
+/// A learned oracle is trained on the first of so many parts of the stream.
+const SAMPLE_PART: u64 = 10;
+
+/// A system of the zoo. What it may know of the stream beforehand is given to it here, and nowhere else: the true ranking of the keys
+/// to an ideal oracle, the exact counts of the first tenth to a learned one.
+pub struct Zoo {
+    rival: Box<dyn Rival>,
+    decode_ms: Option<f64>,
+}
+
+impl Zoo {
+    /// The system of this name in the zoo.
+    ///
+    /// # Panics
+    /// If there is none: names are written in the source.
+    pub fn new(name: &str, request: &Request<'_>) -> Result<Self, SystemError> {
+        let entry = ucl_zoo::find(name).expect("the zoo has a system of this name");
+        let plan = Plan {
+            budget: request.budget,
+            keys: request.keys,
+            seed: request.seed,
+            expected_keys: request.options.expected_keys,
+            paper_shape: request.options.paper_shapes,
+            knowledge: None,
+        };
+        let rival = match entry.oracle {
+            Oracle::None => entry.build(&plan)?,
+            Oracle::Ideal => {
+                // More than fit into the budget are of no use.
+                let top = request.stream.truth().top(request.budget / 4);
+                let ranking: Vec<&[u8]> = top.into_iter().map(|(key, _)| key).collect();
+                entry.build(&Plan { knowledge: Some(Knowledge::Ranking(&ranking)), ..plan })?
+            }
+            Oracle::Trained => {
+                let mut counts = ExactCounts::new();
+                let items = request.stream.items().div_ceil(SAMPLE_PART) as usize;
+                request.stream.batch().items().take(items).for_each(|(key, weight)| counts.insert(key, weight));
+                let sample: Vec<(&[u8], u64)> = counts.iter().collect();
+                entry.build(&Plan { knowledge: Some(Knowledge::Sample(&sample)), ..plan })?
+            }
+        };
+        Ok(Self { rival, decode_ms: None })
+    }
+}
+
+impl System for Zoo {
+    fn insert(&mut self, batch: Batch<'_>) -> Result<(), SystemError> {
+        match batch.fixed() {
+            Some((bytes, keys)) => self.rival.insert_flat(bytes, keys, batch.weights())?,
+            None => batch.items().try_for_each(|(key, weight)| self.rival.insert(key, weight))?,
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SystemError> {
+        let start = Instant::now();
+        self.rival.finish()?;
+        self.decode_ms = Some(start.elapsed().as_secs_f64() * 1e3);
+        Ok(())
+    }
+
+    fn estimate(&self, key: &[u8]) -> Answer {
+        Answer { estimate: self.rival.estimate(key), bounds: self.rival.bounds(key) }
+    }
+
+    fn knows(&self, key: &[u8]) -> Option<bool> {
+        self.rival.knows(key)
+    }
+
+    fn memory(&self) -> Memory {
+        self.rival.memory()
+    }
+
+    fn extras(&self) -> Extras {
+        let cost = self.rival.cost();
+        Extras {
+            // Only systems that send something decode something.
+            decode_ms: cost.uplink_bytes.and(self.decode_ms),
+            uplink_bytes: cost.uplink_bytes,
+            control_bytes: cost.control_bytes,
+            shape: self.rival.shape().into_iter().collect(),
+            ..Extras::default()
+        }
+    }
+}
+
+/// All systems of the zoo, in its order.
+pub fn methods() -> Vec<Method> {
+    fn method(name: &'static str, build: Build) -> Method {
+        let &Entry { name, about, reference, variant, .. } = ucl_zoo::find(name).expect("a name of the zoo");
+        Method { name, about, reference, baseline: false, variant, build }
+    }
+    // A function apiece: a method has no place for anything but its name.
+    macro_rules! methods {
+        ($($name:literal)*) => { vec![$(method($name, |request| Ok(Box::new(Zoo::new($name, request)?)))),*] };
+    }
+    methods![
+        "cm" "cu" "cs" "asketch" "elastic" "univmon" "nitro" "lcm" "lcs" "flowradar" "pr" "seq" "hist" "lss"
+        "nitro-line" "lcm-trained" "lcs-trained" "lcm-rnn" "lcs-rnn"
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_whole_zoo_can_be_measured() {
+        let names: Vec<&str> = super::methods().iter().map(|method| method.name).collect();
+        let zoo: Vec<&str> = ucl_zoo::ENTRIES.iter().map(|entry| entry.name).collect();
+        assert_eq!(names, zoo);
+    }
+}

@@ -1,0 +1,134 @@
+//! A key format in front of a system.
+
+use std::any::Any;
+
+use ucl_data_plane::{ConfigError, HashSeed, KeyFormat, MAX_KEY_BYTES, Memory};
+
+use crate::error::Error;
+use crate::plan::{Plan, identity};
+use crate::rival::{Cost, Rival, Sketch};
+
+/// Checks and hashes each item once, and hands it to a [`Sketch`].
+pub struct Keyed<const N: usize, S> {
+    format: KeyFormat,
+    seed: HashSeed,
+    weight: u64,
+    sketch: S,
+}
+
+impl<const N: usize, S: Sketch<N>> Keyed<N, S> {
+    /// A system for the plan's keys.
+    pub fn new(plan: &Plan<'_>, sketch: S) -> Self {
+        Self { format: plan.keys, seed: plan.hash_seed(), weight: 0, sketch }
+    }
+
+    /// The system itself.
+    pub fn sketch(&self) -> &S {
+        &self.sketch
+    }
+
+    #[inline(always)]
+    fn take(&mut self, key: &[u8; N], weight: u64) -> Result<(), Error> {
+        if !(1..1 << 63).contains(&weight) {
+            return Err(ConfigError::Weight { weight }.into());
+        }
+        let total = self.weight + weight; // both below 2^63
+        if total >= 1 << 63 {
+            return Err(ConfigError::TotalWeight { total: self.weight, weight }.into());
+        }
+        self.weight = total;
+        self.sketch.insert(key, self.seed.hash(key), weight)
+    }
+
+    fn take_all(&mut self, keys: &[[u8; N]], weights: Option<&[u64]>) -> Result<(), Error> {
+        match weights {
+            None => keys.iter().try_for_each(|key| self.take(key, 1)),
+            Some(weights) => keys.iter().zip(weights).try_for_each(|(key, &weight)| self.take(key, weight)),
+        }
+    }
+
+    fn wrong_size(&self, got: usize) -> Error {
+        match self.format {
+            KeyFormat::Fixed(want) => ConfigError::KeySize { want: want.into(), got }.into(),
+            KeyFormat::Digest => ConfigError::KeyTooLong { bytes: got }.into(),
+        }
+    }
+}
+
+impl<const N: usize, S: Sketch<N>> Rival for Keyed<N, S> {
+    fn insert(&mut self, key: &[u8], weight: u64) -> Result<(), Error> {
+        if key.len() > MAX_KEY_BYTES {
+            return Err(ConfigError::KeyTooLong { bytes: key.len() }.into());
+        }
+        let key = identity(self.format, &self.seed, key).ok_or_else(|| self.wrong_size(key.len()))?;
+        self.take(&key, weight)
+    }
+
+    fn insert_flat(&mut self, key_bytes: usize, keys: &[u8], weights: Option<&[u64]>) -> Result<(), Error> {
+        if self.format != KeyFormat::Digest {
+            return match key_bytes == N {
+                true => self.take_all(keys.as_chunks::<N>().0, weights),
+                false => Err(self.wrong_size(key_bytes)),
+            };
+        }
+        let weights = (0..).map(|at| weights.map_or(1, |weights| weights[at]));
+        keys.chunks_exact(key_bytes.max(1)).zip(weights).try_for_each(|(key, weight)| self.insert(key, weight))
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        self.sketch.finish()
+    }
+
+    fn estimate(&self, key: &[u8]) -> u64 {
+        match identity(self.format, &self.seed, key) {
+            Some(key) => self.sketch.estimate(&key, self.seed.hash(&key)),
+            None => 0, // no key of the stream
+        }
+    }
+
+    fn unrounded(&self, key: &[u8]) -> f64 {
+        let key = identity(self.format, &self.seed, key);
+        key.map_or(0.0, |key| self.sketch.unrounded(&key, self.seed.hash(&key)))
+    }
+
+    fn bounds(&self, key: &[u8]) -> Option<(u64, u64)> {
+        match identity(self.format, &self.seed, key) {
+            Some(key) => self.sketch.bounds(&key, self.seed.hash(&key)),
+            None => Some((0, 0)),
+        }
+    }
+
+    fn knows(&self, key: &[u8]) -> Option<bool> {
+        let key = identity(self.format, &self.seed, key);
+        key.map_or(Some(false), |key| self.sketch.knows(&key, self.seed.hash(&key)))
+    }
+
+    fn held_weight(&self) -> Option<u64> {
+        self.sketch.held_weight()
+    }
+
+    fn merge(&mut self, other: &dyn Rival) -> Result<(), Error> {
+        let other: &Self = (other as &dyn Any).downcast_ref().ok_or(Error::Unlike)?;
+        if (self.format, self.seed) != (other.format, other.seed) || self.sketch.shape() != other.sketch.shape() {
+            return Err(Error::Unlike);
+        }
+        if self.weight + other.weight >= 1 << 63 {
+            return Err(ConfigError::TotalWeight { total: self.weight, weight: other.weight }.into());
+        }
+        self.sketch.merge(&other.sketch)?;
+        self.weight += other.weight;
+        Ok(())
+    }
+
+    fn memory(&self) -> Memory {
+        self.sketch.memory()
+    }
+
+    fn shape(&self) -> Vec<(&'static str, u64)> {
+        self.sketch.shape()
+    }
+
+    fn cost(&self) -> Cost {
+        self.sketch.cost()
+    }
+}

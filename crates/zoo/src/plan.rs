@@ -1,0 +1,87 @@
+//! What a system is built from.
+
+use ucl_data_plane::{HashSeed, KeyFormat, digest};
+
+use crate::error::Error;
+
+/// The counters a key touches, in every system: the paper's number of hash functions for all methods.
+pub(crate) const ROWS: usize = 4;
+
+/// A budget, and what is known beforehand. Never anything about the stream itself, [`Knowledge`] aside.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan<'a> {
+    /// Bytes at the place where the stream is seen.
+    pub budget: usize,
+    /// What the keys look like.
+    pub keys: KeyFormat,
+    /// Fixes every hash and random choice.
+    pub seed: u64,
+    /// Distinct keys to expect; a quarter of the budget's bytes if not given. LSS sizes its filter by it.
+    pub expected_keys: Option<u64>,
+    /// Take the paper's parameters for Retail at this budget ([`paper`](crate::paper)) instead of our own division of it.
+    pub paper_shape: bool,
+    /// What a learned sketch's oracle is made from.
+    pub knowledge: Option<Knowledge<'a>>,
+}
+
+/// What the oracle of a [learned sketch](crate::learned) is made from.
+#[derive(Clone, Copy, Debug)]
+pub enum Knowledge<'a> {
+    /// **Ground truth**: the stream's keys, the most frequent first. For an ideal oracle.
+    Ranking(&'a [&'a [u8]]),
+    /// Exact counts of an earlier part of the stream. For a learned oracle.
+    Sample(&'a [(&'a [u8], u64)]),
+}
+
+impl<'a> Plan<'a> {
+    /// A plan without expectations.
+    pub fn new(budget: usize, keys: KeyFormat, seed: u64) -> Self {
+        Self { budget, keys, seed, expected_keys: None, paper_shape: false, knowledge: None }
+    }
+
+    pub(crate) fn hash_seed(&self) -> HashSeed {
+        HashSeed::new(self.seed)
+    }
+
+    pub(crate) fn expected_keys(&self) -> u64 {
+        self.expected_keys.unwrap_or(self.budget as u64 / 4).max(1)
+    }
+
+    /// A share of the budget, in bytes.
+    pub(crate) fn share(&self, percent: usize) -> usize {
+        (self.budget as u128 * percent as u128 / 100) as usize
+    }
+
+    /// How many things of `bytes` bytes fit into `room`, at least `least` of them.
+    ///
+    /// `fixed` is what the rest of the system takes whatever its size; it serves the message only.
+    pub(crate) fn fit(&self, room: usize, bytes: usize, least: usize, fixed: usize) -> Result<u32, Error> {
+        let count = room / bytes;
+        if count < least {
+            return Err(Error::Budget { budget: self.budget, least: fixed + least * bytes });
+        }
+        Ok(count.min(1 << 28) as u32)
+    }
+
+    /// The row of the paper's table, if its shapes are asked for: 0 for 16KB, 7 for 128KB.
+    pub(crate) fn paper_column(&self) -> Result<Option<usize>, Error> {
+        const STEP: usize = 16 << 10;
+        if !self.paper_shape {
+            return Ok(None);
+        }
+        let column = self.budget / STEP;
+        if self.keys != KeyFormat::Fixed(4) || !self.budget.is_multiple_of(STEP) || !(1..=8).contains(&column) {
+            return Err(Error::NoPaperShape { budget: self.budget, keys: self.keys });
+        }
+        Ok(Some(column - 1))
+    }
+}
+
+/// A key as a system sees it: itself, or its digest. `None` for a key of another size than the format's.
+#[inline]
+pub(crate) fn identity<const N: usize>(format: KeyFormat, seed: &HashSeed, key: &[u8]) -> Option<[u8; N]> {
+    match format {
+        KeyFormat::Fixed(_) => key.try_into().ok(),
+        KeyFormat::Digest => digest(key, seed.digest_seed()).as_slice().try_into().ok(),
+    }
+}
