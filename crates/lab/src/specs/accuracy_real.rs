@@ -1,7 +1,8 @@
 //! `accuracy-real`: AAE, ARE, WMRD and entropy error against memory, on the three real streams (paper: figure `performance`, table
 //! `entropy`).
 
-use super::common::{ERRORS, SYSTEMS, beside_the_paper, by_memory, compare, error_figure, kilobytes, values};
+use super::beside::beside_the_paper;
+use super::common::{ERRORS, SYSTEMS, by_memory, compare, error_figure, kilobytes, values};
 use super::{Presentation, Spec};
 use crate::reproduce::{Dataset, Job, Outcome, Scope};
 
