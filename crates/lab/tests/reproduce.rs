@@ -40,7 +40,7 @@ fn every_spec_runs_and_has_something_to_show() {
         assert!(failed.is_empty() && !result.outcomes.is_empty(), "{name}: {failed:?}");
         assert!(result.outcomes.iter().all(|outcome| outcome.figure("bound_violations").is_none_or(|n| n == 0.0)));
         let shown = (result.spec.present)(&result.outcomes);
-        assert!(!shown.figures.is_empty() && !shown.tables.is_empty() && !shown.remarks.is_empty(), "{name}");
+        assert!(!shown.figures.is_empty() && !shown.tables.is_empty(), "{name}");
         for table in shown.tables {
             let file = folder.path().join(name).join(format!("{}.csv", table.name));
             assert!(file.exists(), "{}", file.display());
