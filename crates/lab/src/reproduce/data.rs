@@ -70,7 +70,7 @@ impl Dataset {
 
     /// What stands in, or what the dataset is, as a generator.
     fn generator(self, extent: Extent) -> String {
-        let zipf = |skew: &str| format!("zipf:{skew}:{}", extent.choose(2_000_000u64, 500_000, 20_000));
+        let zipf = |skew: &str| format!("zipf:{skew}:{}", extent.choose(2_000_000u64, 2_000_000, 20_000));
         match self {
             Self::Retail => format!("zipf:1.05:{}:16470", extent.choose(908_576, 908_576, 20_000)),
             Self::Kosarak => format!("zipf:1.2:{}:41270", extent.choose(1_000_000, 1_000_000, 20_000)),

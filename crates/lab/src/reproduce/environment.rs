@@ -20,16 +20,13 @@ pub struct Environment {
 impl Environment {
     /// This machine, this program.
     pub fn here() -> Self {
-        let line = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        let info = line("/proc/cpuinfo");
+        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-        let release = line("/proc/sys/kernel/osrelease");
-        let os = format!("{} {} {}", std::env::consts::OS, release.trim(), std::env::consts::ARCH);
         let profile = if cfg!(debug_assertions) { "checked" } else { "release" };
         Self {
             cpu: name.map_or("unknown".to_owned(), |(_, name)| name.trim().to_owned()),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            os: os.split_whitespace().collect::<Vec<_>>().join(" "),
+            os: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             version: format!("ucl {}, {profile} build", env!("CARGO_PKG_VERSION")),
         }
     }

@@ -8,32 +8,39 @@ use super::environment::{Environment, now};
 use super::job::Scope;
 use super::run::SpecResult;
 use super::{ReproduceError, page, write};
+use crate::plot::PlotError;
+use crate::specs::Presentation;
 
-/// Writes all of it.
-pub(super) fn write_all(out: &Path, scope: &Scope, results: &[SpecResult]) -> Result<(), ReproduceError> {
-    let (environment, date) = (Environment::here(), now());
-    let mut sections = Vec::new();
-    for result in results {
-        let folder = out.join(result.spec.name);
-        let shown = (result.spec.present)(&result.outcomes);
-        for table in &shown.tables {
-            write(&folder.join(format!("{}.md", table.name)), format!("# {}\n\n{}", table.title, table.markdown()))?;
-            write(&folder.join(format!("{}.csv", table.name)), table.csv())?;
-        }
-        for (name, _, figure) in &shown.figures {
-            std::fs::create_dir_all(&folder).map_err(|why| ReproduceError::Write { path: folder.clone(), why })?;
-            for end in ["svg", "png"] {
-                // A figure whose jobs all failed has nothing to show.
-                match figure.save(&folder.join(format!("{name}.{end}"))) {
-                    Err(crate::plot::PlotError::Nothing) => {}
-                    saved => saved?,
-                }
+/// Writes a spec's tables and figures.
+pub(super) fn write_spec(out: &Path, result: &SpecResult) -> Result<Presentation, ReproduceError> {
+    let folder = out.join(result.spec.name);
+    let shown = (result.spec.present)(&result.outcomes);
+    for table in &shown.tables {
+        write(&folder.join(format!("{}.md", table.name)), format!("# {}\n\n{}", table.title, table.markdown()))?;
+        write(&folder.join(format!("{}.csv", table.name)), table.csv())?;
+    }
+    for (name, _, figure) in &shown.figures {
+        std::fs::create_dir_all(&folder).map_err(|why| ReproduceError::Write { path: folder.clone(), why })?;
+        for end in ["svg", "png"] {
+            // A figure whose jobs all failed has nothing to show.
+            match figure.save(&folder.join(format!("{name}.{end}"))) {
+                Err(PlotError::Nothing) => {}
+                saved => saved?,
             }
         }
-        sections.push((result, shown));
     }
-    write(&out.join("report.html"), page::render(&environment, &date, scope, &sections))?;
-    let specs = results.iter().map(|result| {
+    Ok(shown)
+}
+
+/// Writes the report and the dated result.
+pub(super) fn write_report(
+    out: &Path,
+    scope: &Scope,
+    results: &[(SpecResult, Presentation)],
+) -> Result<(), ReproduceError> {
+    let (environment, date) = (Environment::here(), now());
+    write(&out.join("report.html"), page::render(&environment, &date, scope, results))?;
+    let specs = results.iter().map(|(result, _)| {
         json!({ "name": result.spec.name, "missing": result.missing, "data": result.data, "outcomes": result.outcomes })
     });
     let dated = json!({

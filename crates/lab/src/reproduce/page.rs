@@ -21,7 +21,7 @@ pub(super) fn render(
     environment: &Environment,
     date: &str,
     scope: &Scope,
-    sections: &[(&SpecResult, Presentation)],
+    sections: &[(SpecResult, Presentation)],
 ) -> String {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>UCL-sketch: the evaluation, rerun</title>\n\

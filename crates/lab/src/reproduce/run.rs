@@ -82,10 +82,14 @@ impl Reproduction<'_> {
     pub fn run(&self, watch: Watch<'_>) -> Result<Vec<SpecResult>, ReproduceError> {
         let library = Library::open(self.data_dir.as_deref(), self.scope.extent)?;
         let bench = Bench { registry: self.registry, library: &library };
-        let results =
-            self.specs.iter().map(|&spec| self.run_spec(spec, &bench, watch)).collect::<Result<Vec<_>, _>>()?;
-        output::write_all(&self.out, &self.scope, &results)?;
-        Ok(results)
+        let mut results = Vec::with_capacity(self.specs.len());
+        for &spec in &self.specs {
+            let result = self.run_spec(spec, &bench, watch)?;
+            let shown = output::write_spec(&self.out, &result)?;
+            results.push((result, shown));
+        }
+        output::write_report(&self.out, &self.scope, &results)?;
+        Ok(results.into_iter().map(|(result, _)| result).collect())
     }
 
     fn run_spec(&self, spec: &'static Spec, bench: &Bench<'_>, watch: Watch<'_>) -> Result<SpecResult, ReproduceError> {

@@ -43,6 +43,7 @@ impl Cell {
     fn shown(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
+            Self::Figure(x) if x.fract() == 0.0 && x.abs() < 1e15 => whole(*x as i64),
             Self::Figure(x) if *x < 0.0 => format!("-{}", figure_text(-x)),
             Self::Figure(x) => figure_text(*x),
             Self::None => "-".to_owned(),
@@ -57,6 +58,13 @@ impl Cell {
             Self::None => String::new(),
         }
     }
+}
+
+/// `-1,234,567`.
+fn whole(n: i64) -> String {
+    let digits = n.unsigned_abs().to_string();
+    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().map(|c| str::from_utf8(c).unwrap_or_default()).collect();
+    format!("{}{}", if n < 0 { "-" } else { "" }, groups.join(","))
 }
 
 /// A table.

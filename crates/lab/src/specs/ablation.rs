@@ -3,7 +3,8 @@
 
 use ucl_sketch::learned::Config;
 
-use super::common::{Case, ERRORS, beside_the_paper, mean, seeds_note, spread, values};
+use super::beside::beside_the_paper;
+use super::common::{Case, ERRORS, mean, seeds_note, spread, values};
 use super::{Presentation, Spec};
 use crate::plot::{Axis, Figure, Panel};
 use crate::reproduce::{Cell, Dataset, Job, Outcome, Scope, Table};
@@ -63,12 +64,12 @@ fn present(outcomes: &[Outcome]) -> Presentation {
         panels: ERRORS.map(panel).into(),
         columns: 2,
     };
-    let header = ["variant", "AAE", "ARE", "WMRD", "entropy error", "training (s)", "decoding (ms)"];
+    let header = ["variant", "AAE", "ARE", "WMRD", "entropy error"];
     let mut table = Table::new("variants", "The variants", header);
     for method in &methods {
         let of = |figure| Cell::from(mean(outcomes, &[("method", method)], figure));
         let mut row = vec![Cell::from(*method)];
-        row.extend(["aae", "are", "wmrd", "entropy_error", "train_seconds", "decode_ms"].map(of));
+        row.extend(["aae", "are", "wmrd", "entropy_error"].map(of));
         table.push(row);
     }
     let beside = beside_the_paper(outcomes, "entropy_ab", "entropy_error");

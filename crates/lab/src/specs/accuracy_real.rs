@@ -1,7 +1,8 @@
 //! `accuracy-real`: AAE, ARE, WMRD and entropy error against memory, on the three real streams (paper: figure `performance`, table
 //! `entropy`).
 
-use super::common::{ERRORS, SYSTEMS, beside_the_paper, by_memory, compare, error_figure, kilobytes, values};
+use super::beside::beside_the_paper;
+use super::common::{ERRORS, SYSTEMS, by_memory, compare, error_figure, kilobytes, values};
 use super::{Presentation, Spec};
 use crate::reproduce::{Dataset, Job, Outcome, Scope};
 
@@ -33,6 +34,13 @@ pub(super) fn present(outcomes: &[Outcome]) -> Presentation {
 pub(super) fn errors(outcomes: &[Outcome], label: &str) -> Presentation {
     let beside = beside_the_paper(outcomes, label, "entropy_error");
     let mut shown = Presentation { tables: vec![beside.table], remarks: beside.remarks, ..Presentation::default() };
+    let epochs = values(outcomes, "epochs");
+    if !epochs.is_empty() && epochs != ["300"] {
+        shown.remarks.push(format!(
+            "The network trained for at most {} epochs here; in the paper it is 300.",
+            epochs.join(" and ")
+        ));
+    }
     for dataset in values(outcomes, "dataset") {
         let caption = format!("The four errors on {dataset}, by memory.");
         shown.figures.push((dataset.to_owned(), caption, error_figure(outcomes, dataset)));

@@ -4,7 +4,7 @@ use ucl_sketch::Bytes;
 
 use crate::experiment::{Measured, measure, measure_accuracy};
 use crate::plot::{Axis, Figure, Line, Panel, Point, size_text};
-use crate::reproduce::{Cell, Dataset, Finding, Job, Outcome, Scope, Table, paper};
+use crate::reproduce::{Cell, Dataset, Finding, Job, Outcome, Scope, Table};
 use crate::summary::Spread;
 use crate::system::Options;
 
@@ -56,6 +56,8 @@ pub(super) struct Case {
     pub(super) more: Vec<(&'static str, String)>,
     pub(super) options: Options,
     pub(super) what: What,
+    /// Whether the loss of every epoch is kept.
+    pub(super) keep_losses: bool,
 }
 
 impl Case {
@@ -74,22 +76,29 @@ impl Case {
             more: epochs.map(|epochs| ("epochs", epochs.to_string())).into_iter().collect(),
             options: Options { epochs, expected_keys, ..Options::default() },
             what: What::Accuracy,
+            keep_losses: false,
         }
     }
 
     /// The job.
     pub(super) fn job(self) -> Job {
-        let Self { dataset, method, name, budget, seed, more, options, what } = self;
+        let Self { dataset, method, name, budget, seed, more, options, what, keep_losses } = self;
         let mut labels =
             vec![("dataset", dataset.name().to_owned()), ("memory", size_text(budget)), ("method", name.to_owned())];
         labels.extend(more);
         labels.push(("seed", seed.to_string()));
         let job = Job::new(labels, move |bench| {
             let (stream, method) = (bench.stream(dataset)?, bench.method(method)?);
-            finding(match what {
+            let measured = match what {
                 What::Accuracy => measure_accuracy(method, &stream, budget, seed, &options),
                 What::Speed => measure(method, &stream, budget, seed, &options),
-            })
+            };
+            let losses = measured.system.as_ref().map(|system| system.extras().losses).unwrap_or_default();
+            let mut finding = finding(measured)?;
+            if keep_losses {
+                finding.curve("loss", losses);
+            }
+            Ok(finding)
         });
         let job = job.on(dataset).of(method);
         if what == What::Speed { job.alone() } else { job }
@@ -100,11 +109,7 @@ impl Case {
 pub(super) fn finding(measured: Measured) -> Result<Finding, String> {
     let mut finding = Finding::of_row(&measured.row)?;
     if let Some(system) = measured.system {
-        let extras = system.extras();
-        finding.note("parameters", extras.parameters.map(|n| n as f64));
-        if !extras.losses.is_empty() {
-            finding.curve("loss", extras.losses);
-        }
+        finding.note("parameters", system.extras().parameters.map(|n| n as f64));
     }
     Ok(finding)
 }
@@ -156,9 +161,18 @@ pub(super) fn memory_axis(outcomes: &[Outcome]) -> Axis {
     Axis::log("memory where the stream is seen").with_ticks(ticks)
 }
 
-/// One panel an error: a line a method, against memory.
+/// One panel an error: a line a method, against memory; bars, where there is one budget.
 pub(super) fn error_panels(outcomes: &[Outcome], dataset: &str) -> Vec<Panel> {
     let here: Vec<Outcome> = outcomes.iter().filter(|outcome| outcome.label("dataset") == dataset).cloned().collect();
+    if let [memory] = values(&here, "memory")[..] {
+        // One budget has no line.
+        let panel = |(name, title): (&str, &str)| {
+            let bar = |method: &str| Some((method.to_owned(), spread(&here, &[("method", method)], name)?));
+            let bars = values(&here, "method").into_iter().filter_map(bar).collect();
+            Panel::bars(format!("{title}, {memory}"), Axis::log(""), bars)
+        };
+        return ERRORS.map(panel).into();
+    }
     let panel = |(name, title): (&str, &str)| {
         let lines = values(&here, "method").into_iter().map(|method| {
             let points = values(&here, "memory").into_iter().filter_map(|memory| {
@@ -205,84 +219,6 @@ pub(super) fn by_memory(outcomes: &[Outcome], dataset: &str, figure: &str, title
         table.push(std::iter::once(Cell::from(method)).chain(cells));
     }
     table
-}
-
-/// The paper's printed figures beside ours, and what to say about the two.
-pub(super) struct Beside {
-    pub(super) table: Table,
-    pub(super) remarks: Vec<String>,
-}
-
-/// Sets what the paper prints under `label` beside the outcomes with the same dataset, memory and method.
-pub(super) fn beside_the_paper(outcomes: &[Outcome], label: &str, figure: &str) -> Beside {
-    let title = format!("The paper's `{label}` beside ours ({figure})");
-    let mut table = Table::new(
-        format!("paper-{}", label.replace([':', '_'], "-")),
-        title,
-        ["dataset", "memory", "method", "paper", "ours", "ours / paper"],
-    );
-    let (mut near, mut all) = (0, 0);
-    let mut far: Vec<(String, String)> = Vec::new();
-    for printed in paper::printed().iter().filter(|printed| printed.label == label && printed.figure == figure) {
-        let labels = [
-            ("dataset", printed.dataset.as_str()),
-            ("memory", printed.memory.as_str()),
-            ("method", printed.method.as_str()),
-        ];
-        let Some(ours) = mean(outcomes, &labels, figure) else { continue };
-        let ratio = ours / printed.value;
-        all += 1;
-        if (0.5..=2.0).contains(&ratio) {
-            near += 1;
-        } else if !far.contains(&(printed.dataset.clone(), printed.method.clone())) {
-            far.push((printed.dataset.clone(), printed.method.clone()));
-        }
-        let words = [printed.dataset.as_str(), &printed.memory, &printed.method].map(Cell::from);
-        table.push(words.into_iter().chain([printed.value, ours, ratio].map(Cell::Figure)));
-    }
-    let mut remarks = Vec::new();
-    if all > 0 {
-        remarks.push(format!("Of the {all} figures that the paper prints in `{label}` and that were measured here, {near} are within a factor of 2 of ours."));
-    }
-    for (dataset, method) in far {
-        remarks.push(format!("{method} on {dataset} differs by more than that: {}", why(&dataset, &method)));
-    }
-    Beside { table, remarks }
-}
-
-/// Why our figures may differ from the printed ones.
-fn why(dataset: &str, method: &str) -> &'static str {
-    match (dataset, method) {
-        ("caida", _) => {
-            "the paper's trace may not be passed on, so this is another stream of about as many packets and flows."
-        }
-        ("kosarak", _) => {
-            "the paper takes a segment of 1,000,000 clicks that it does not name; the file at hand may be another part."
-        }
-        (_, "ucl-learned") => {
-            "answers here are whole numbers, at least 1 and within their bounds, and the network's transformation raises a random 5% \
-             of the cold keys, where the public code raises one; the budget is split by our planner."
-        }
-        (_, "lcm" | "lcs") => {
-            "the oracle and the split of the budget are ours; the paper's table names its shapes for Retail alone."
-        }
-        (_, "elastic") => {
-            "the light part here has the published 8-bit counters; the paper's table suggests wider ones."
-        }
-        (_, "cm" | "cs") => {
-            "the public code counts a counter as 4 bytes, as we do, but feeds totals instead of the stream; the median of four rows is the mean of the middle two here."
-        }
-        (_, "univmon" | "nitro") => {
-            "levels, sampling and heavy-hitter heaps are left open by the paper, and take memory here."
-        }
-        (_, "ucl-omp" | "ucl-lsqr" | "seq" | "pr") => {
-            "the paper does not give its stopping rules; ours are in the solver's documentation."
-        }
-        (_, "without SA" | "without EQ" | "without SR") => {
-            "the term matters far less here than printed: what is left of the loss already fits the counters, and answers are held within their bounds."
-        }
-        _ => "the paper does not say enough about its setup to tell.",
-    }
 }
 
 /// Budgets from kilobytes.

@@ -18,7 +18,8 @@ pub const SPEC: Spec = Spec {
 
 fn jobs(scope: &Scope) -> Vec<Job> {
     let budget = scope.extent.choose(kilobytes(&[128]), kilobytes(&[128]), kilobytes(&[8]))[0];
-    scope.seeds.iter().map(|&seed| Case::new(Dataset::Caida, "ucl-learned", budget, seed, scope).job()).collect()
+    let case = |&seed: &u64| Case::new(Dataset::Caida, "ucl-learned", budget, seed, scope);
+    scope.seeds.iter().map(|seed| Case { keep_losses: true, ..case(seed) }.job()).collect()
 }
 
 /// The first epoch whose loss is at most `share` of the way from the best to the first.

@@ -1,7 +1,8 @@
 //! `equation-based`: the systems that solve equations, against each other (paper, appendix: figures `fig:equation_sketch_performance`,
 //! `fig:es_throughput`, `fig:es_decoding`, table `tab:eae_es`).
 
-use super::common::{Case, ERRORS, What, beside_the_paper, by_memory, error_figure, kilobytes, mean, spread, values};
+use super::beside::beside_the_paper;
+use super::common::{Case, ERRORS, What, by_memory, error_figure, kilobytes, mean, spread, values};
 use super::{Presentation, Spec};
 use crate::plot::{Axis, Figure, Panel};
 use crate::reproduce::{Cell, Dataset, Job, Outcome, Scope, Table};

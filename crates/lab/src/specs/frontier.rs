@@ -56,7 +56,6 @@ fn jobs(scope: &Scope) -> Vec<Job> {
                     jobs.push(every(case("ucl-learned"), interval).job());
                     jobs.push(every(case("ucl-refined"), interval).job());
                 }
-                jobs.push(case("ucl-em").job());
                 for bits in [4, 8, 16, 32] {
                     jobs.push(of_bits(case("ucl-em"), bits).job());
                     if scope.extent == Extent::Full {

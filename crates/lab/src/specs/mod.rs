@@ -20,6 +20,7 @@
 pub mod ablation;
 pub mod accuracy_real;
 pub mod accuracy_zipf;
+mod beside;
 mod common;
 pub mod convergence;
 pub mod drift;

@@ -146,9 +146,9 @@ fn present(outcomes: &[Outcome]) -> Presentation {
         Line::new(name, sizes.iter().filter_map(point))
     };
     let times = DECODERS.iter().map(|decoder| line(decoder, decoder, "decode_ms")).collect();
-    let sizes_of = [("with shared buckets", "shared_mb"), ("without", "unshared_mb")];
+    let sizes_of = [("with shared buckets", "shared_mb"), ("without shared buckets", "unshared_mb")];
     let parameters = sizes_of.map(|(name, figure)| line(name, "parameters", figure)).into();
-    let keys = || Axis::log("keys");
+    let keys = || Axis::log("keys").with_ticks(sizes.iter().map(|keys| (x(keys), figure_text(x(keys)))));
     let figure = Figure {
         title: "Recovery of all keys from a 4x1024 sketch".to_owned(),
         note: String::new(),

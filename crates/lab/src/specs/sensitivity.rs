@@ -19,7 +19,7 @@ pub const SPEC: Spec = Spec {
     present,
 };
 
-/// Setting, its unit, the paper's value, full range, quick range.
+/// Setting, its unit, the full range, the quick one.
 const SETTINGS: [(&str, &str, &[f64], &[f64]); 6] = [
     ("bucket length", "keys", &[128.0, 256.0, 512.0, 1024.0, 2048.0], &[128.0, 512.0, 2048.0]),
     ("hidden dimension", "units", &[32.0, 64.0, 128.0, 256.0, 512.0], &[32.0, 128.0, 512.0]),

@@ -210,7 +210,7 @@ fn present(outcomes: &[Outcome]) -> Presentation {
     };
     let coverage = vec![
         lost("Lemma 2's bound on the mean", "bound"),
-        lost("with all k bits set", "estimate"),
+        lost("estimate, all k bits set", "estimate"),
         lost("measured", "measured"),
     ];
     let ranks = values(&rank_of, "sketch").into_iter().map(|sketch| {

@@ -55,7 +55,7 @@ impl Axis {
             Scale::Log if snug => (low, if high > low { high } else { low * 10.0 }),
             Scale::Log => {
                 let floor = 10f64.powf((low.log10() - 0.05).floor());
-                (floor, 10f64.powf((high.log10() + 0.05).ceil()).max(floor * 10.0))
+                (floor, 10f64.powf((high.log10() - 1e-9).ceil()).max(floor * 10.0))
             }
         };
         Fitted { axis: self, low, high }
