@@ -15,7 +15,7 @@ const RIGHT: i32 = 28;
 const TOP: i32 = 40;
 const BOTTOM: i32 = 54;
 /// Between a tick's text and the next.
-const TICK_ROOM: i32 = 14;
+const TICK_ROOM: i32 = 8;
 
 const BAR: i32 = 26;
 const NAMES: i32 = 170;
