@@ -43,7 +43,7 @@ pub fn count(
         let threads: Vec<_> = sketches.into_iter().enumerate().map(start).collect();
         threads.into_iter().map(|thread| thread.join().expect("counting does not panic")).collect()
     });
-    let mut all = None;
+    let mut all: Option<(Counter, Result<ReadSummary, ReadError>)> = None;
     for Counted { counter, result, bad } in counted {
         if let Some(bad) = bad {
             return Err(bad.into());
