@@ -395,6 +395,10 @@ impl ControlPlane {
         if let Some(former) = self.heavy.change(slot, holder, count, &mut self.heavy_changes) {
             self.went_into_the_sketch(former);
         }
+        // Who holds a slot with nothing in it was flushed, or exchanged in: all it has is in the sketch.
+        if let Some(key) = holder.filter(|_| count == 0) {
+            self.went_into_the_sketch(Held { key, count });
+        }
         Ok(())
     }
 

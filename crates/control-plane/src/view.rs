@@ -189,6 +189,9 @@ impl ControlPlane {
             if let Some(former) = heavy.change(*slot, holder, *count, &mut heavy_changes) {
                 floors.push((former.key, former.count));
             }
+            if let Some(key) = holder.filter(|_| *count == 0) {
+                floors.push((key, 0));
+            }
         }
         floors.extend(heavy.missing(&self.moved).iter().map(|held| (held.key, held.count)));
         let open: Vec<i64> = self.segment.open_epoch(&peeked.counters);
