@@ -169,10 +169,6 @@ impl<const N: usize> HeavyChange<N> for AugmentedFilter<N> {
     }
 
     fn place(&mut self, h: KeyHash, key: &[u8; N], weight: u64, hot: bool) -> bool {
-        // What was exchanged in and never hit since has all its weight in the sketch: it needs no place.
-        if weight == 0 {
-            return true;
-        }
         let slot = self.lightest(self.part(h));
         let free = self.new[slot] & COUNT == 0 && weight < LIMIT.into();
         if free {

@@ -57,8 +57,9 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
     }
 
     fn move_heavy(&mut self, sink: &mut impl ReportSink) {
-        let mut entries: Vec<([u8; N], u64, bool)> =
-            self.heavy.entries().map(|(_, key, count, hot)| (key, count, hot)).collect();
+        // What holds a slot with nothing in it (exchanged in, never hit since) has all its weight in the counters.
+        let holders = self.heavy.entries().filter(|&(_, _, count, _)| count > 0);
+        let mut entries: Vec<([u8; N], u64, bool)> = holders.map(|(_, key, count, hot)| (key, count, hot)).collect();
         entries.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
         self.heavy = self.heavy.resized(&self.light.config.shape);
         for (key, count, hot) in entries {

@@ -12,6 +12,7 @@
 //! | [`recovery-cost`](recovery_cost) | decoding time and parameters by the number of keys | `ablation_2` |
 //! | [`equation-based`](equation_based) | the systems that solve equations | `fig:equation_sketch_performance`, `tab:eae_es`, … |
 //! | [`theory`] | lemmas and theorems beside what is measured | `lemma2`, `theorem2`, `theorem3`, `anlysis_table` |
+//! | [`changes`] | the sketch itself changes in mid-stream | "Robustness to Sketch Changes" |
 //! | [`frontier`] | accuracy against uplink against memory: past the paper | |
 //!
 //! A new spec is a file with a `SPEC` and a line in [`ALL`]. Methods are named, never built: a name that nobody has registered
@@ -21,6 +22,7 @@ pub mod ablation;
 pub mod accuracy_real;
 pub mod accuracy_zipf;
 mod beside;
+pub mod changes;
 mod common;
 pub mod convergence;
 pub mod drift;
@@ -64,7 +66,7 @@ pub struct Presentation {
 }
 
 /// All experiments.
-pub const ALL: [&Spec; 11] = [
+pub const ALL: [&Spec; 12] = [
     &accuracy_real::SPEC,
     &accuracy_zipf::SPEC,
     &throughput::SPEC,
@@ -75,6 +77,7 @@ pub const ALL: [&Spec; 11] = [
     &recovery_cost::SPEC,
     &equation_based::SPEC,
     &theory::SPEC,
+    &changes::SPEC,
     &frontier::SPEC,
 ];
 
