@@ -313,6 +313,28 @@ fn what_was_known_stays_known_at_once() {
     }
 }
 
+/// A key that finds no slot in the new heavy part enters the new counters, and how much of it did is known exactly.
+#[test]
+fn a_key_that_loses_its_slot_is_not_forgotten() {
+    for decoder in [DecoderKind::Cm, DecoderKind::Delta] {
+        let shape = Shape { slots: 4_000, width: 3, ..Shape::PAPER_64KB };
+        let mut both = Both::new(config(shape, 1, 1), settings(decoder, ChangeKind::Sealed));
+        let stream: Stream = (0..30u32).map(|key| (key, u64::from(key) + 1)).collect();
+        both.insert(&stream, 100);
+        let held: Vec<u32> = (0..30u32).filter(|key| both.data.exact(&key.to_le_bytes()) > 0).collect();
+        assert!(held.len() > 25, "nearly all have a slot");
+        both.change(config(Shape { slots: 1, ..shape }, 1, 2));
+        for cut in [false, true] {
+            if cut {
+                both.data.cut(&mut both.control);
+            }
+            let view = both.view();
+            let known = |key: &u32| view.estimate(&key.to_le_bytes()).lower == u64::from(*key) + 1;
+            assert!(held.iter().all(known), "{decoder:?}, cut: {cut}");
+        }
+    }
+}
+
 #[test]
 fn the_papers_variant_decodes_all_columns_together() {
     let shape = Shape { slots: 4, width: 512, ..Shape::PAPER_64KB };

@@ -17,25 +17,27 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let epochs = args.next().map(|epochs| epochs.parse()).transpose()?;
     let stream = Recording::read(&[input.parse()?], &reading)?;
-    let options = ChangesOptions { epochs, ..ChangesOptions::default() };
-    let rows = changes(&stream, &options, &mut |what| eprintln!("{what}"))?;
+    let all = ChangesOptions { epochs, ..ChangesOptions::default() };
     let mut out = std::io::stdout().lock();
     eprintln!(
         "{:<30} {:<11} {:>7} {:>9} {:>9} {:>9} {:>8}",
         "method", "change", "windows", "ARE", "ARE old", "AAE", "seconds"
     );
-    for row in &rows {
-        let windows = row.windows.map_or("before".to_owned(), |windows| windows.to_string());
-        eprintln!(
-            "{:<30} {:<11} {windows:>7} {:>9.4} {:>9.4} {:>9.3} {:>8.2}",
-            row.method,
-            row.change.name(),
-            row.are,
-            row.are_before,
-            row.aae,
-            row.seconds
-        );
-        writeln!(out, "{}", serde_json::to_string(row)?)?;
+    // One change after the other, so that there is something to see early.
+    for &change in &all.changes {
+        for row in changes(&stream, &ChangesOptions { changes: vec![change], ..all.clone() }, &mut |_| ())? {
+            let windows = row.windows.map_or("before".to_owned(), |windows| windows.to_string());
+            eprintln!(
+                "{:<30} {:<11} {windows:>7} {:>9.4} {:>9.4} {:>9.3} {:>8.2}",
+                row.method,
+                row.change.name(),
+                row.are,
+                row.are_before,
+                row.aae,
+                row.seconds
+            );
+            writeln!(out, "{}", serde_json::to_string(&row)?)?;
+        }
     }
     Ok(())
 }
