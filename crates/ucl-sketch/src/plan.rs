@@ -48,6 +48,13 @@ impl Default for Request {
     }
 }
 
+impl Request {
+    /// Distinct keys, as told or guessed.
+    fn expected(&self) -> f64 {
+        self.expected_keys.unwrap_or(self.memory as u64 / 4).max(1) as f64
+    }
+}
+
 /// What the planner answers.
 ///
 /// ```
@@ -138,24 +145,32 @@ pub fn wide(request: Request) -> Result<Shape, TooSmall> {
     fit(request, rows, bits, vote_ratio, 0.155, share)
 }
 
-/// Narrow counters, many of them.
+/// Narrow counters, many of them: 8 bits each, or 4 where that pays for the carries it costs.
+///
+/// The rules come from a search over splits of the budget, on generated streams with budgets from 8KB to 256KB
+/// (`cargo run --release -p ucl-lab --example search_shapes`; `docs/planner.md` has what it found).
 pub fn narrow(request: Request) -> Result<Shape, TooSmall> {
     let shape = narrow_with(request, CounterBits::B8, KEY_BITS)?;
+    if request.counter_bits.is_some() {
+        return Ok(shape);
+    }
     // Epochs that are short against a row leave most counters at 0 or 1, and lost keys are what errors are left: half
     // the bits a counter, and what that saves to the filter.
-    let sparse = request.interval.is_some_and(|interval| interval * 2 < u64::from(shape.width));
-    if sparse && request.counter_bits.is_none() {
-        narrow_with(request, CounterBits::B4, 2.0 * KEY_BITS)
-    } else {
-        Ok(shape)
+    if request.interval.is_some_and(|interval| interval * 2 < u64::from(shape.width)) {
+        return narrow_with(request, CounterBits::B4, 2.0 * KEY_BITS);
     }
+    // More keys than counters: equations are what is missing.
+    if request.expected() > shape.geometry().counters() as f64 {
+        return narrow_with(request, CounterBits::B4, KEY_BITS);
+    }
+    Ok(shape)
 }
 
 /// Bloom bits per expected key: about 13 lose one key in some hundreds.
 const KEY_BITS: f64 = 12.8;
 
 fn narrow_with(request: Request, bits: CounterBits, key_bits: f64) -> Result<Shape, TooSmall> {
-    let expected = request.expected_keys.unwrap_or(request.memory as u64 / 4).max(1) as f64;
+    let expected = request.expected();
     // No more than 65%, for counters must be left.
     let bloom = (key_bits * expected / 8.0 / request.memory.max(1) as f64).clamp(0.1, 0.65);
     let heavy = 0.03 + 0.02 * ((bloom - 0.4) / 0.25).clamp(0.0, 1.0);
@@ -171,7 +186,7 @@ fn fit(
     bloom_share: f64,
     counter_share: f64,
 ) -> Result<Shape, TooSmall> {
-    let expected = request.expected_keys.unwrap_or(request.memory as u64 / 4).max(1) as f64;
+    let expected = request.expected();
     let shape = |slots: usize, width: usize, bloom_bytes: usize| Shape {
         heavy: request.heavy,
         slots: slots as u32,
