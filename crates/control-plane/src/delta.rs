@@ -25,6 +25,7 @@
 //! counter without a candidate, and peels that would leave a counter negative, are counted as *unexplained*.
 
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use ucl_equations::{ColumnId, Columns, Workspace, em, peeling};
 
 use crate::decoder::DecodeError;
@@ -39,7 +40,7 @@ pub const BLOCK: usize = 16;
 const SMALL: f64 = 0.01;
 
 /// A closed epoch that waits for its block.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Epoch {
     /// The epoch's own counters.
     pub counters: Vec<i64>,
@@ -69,7 +70,7 @@ impl Epoch {
 }
 
 /// The running sums.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Totals {
     /// Decoded so far, per column.
     estimates: Vec<f64>,
@@ -86,6 +87,11 @@ impl Totals {
 
     pub fn uppers(&self) -> &[u64] {
         &self.uppers
+    }
+
+    /// Epochs decoded.
+    pub fn epochs(&self) -> u64 {
+        self.epochs
     }
 
     pub fn unexplained(&self) -> u64 {

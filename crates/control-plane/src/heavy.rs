@@ -1,18 +1,19 @@
 //! A mirror of the heavy part, as of the last cut.
 
+use serde::{Deserialize, Serialize};
 use ucl_data_plane::Memory;
 
 use crate::registry::KeyId;
 
 /// A slot's holder and the exact weight it held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Held {
     pub key: KeyId,
     pub count: u64,
 }
 
 /// Per slot, what the last cut said.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct HeavyMirror {
     slots: Vec<Option<Held>>,
 }
@@ -25,6 +26,11 @@ impl HeavyMirror {
     /// How many slots there are.
     pub fn len(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Whether the slot is held.
+    pub fn holds(&self, slot: u32) -> bool {
+        self.slots[slot as usize].is_some()
     }
 
     /// A slot changed. `holder` is given if it was taken since the last cut; the former holder, which was then evicted

@@ -26,6 +26,7 @@ mod plane;
 mod registry;
 mod segment;
 mod series;
+mod state;
 mod view;
 mod window;
 
@@ -35,5 +36,6 @@ pub use plane::{ControlPlane, Fault, Settings, SettingsError, TrainingJob};
 pub use registry::{KeyId, Registry};
 pub use segment::{ReportError, Segment};
 pub use series::{Change, EpochCounts, Series};
+pub use state::{ControlState, Counting, DeltaState, Model, Witness};
 pub use view::{BoundKind, Estimate, Peek, QueryView, Source};
 pub use window::{Snapshot, Window};

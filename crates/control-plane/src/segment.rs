@@ -4,10 +4,12 @@
 //! every row of unsigned counters must add up to the weight that the data plane says it put in. A lost, repeated or
 //! reordered report breaks that sum, and is named, never silently wrong.
 
-use ucl_data_plane::{ColumnMap, Config, Cut, HashSeed, RowMap};
+use serde::{Deserialize, Serialize};
+use ucl_data_plane::{ColumnMap, Config, Cut, HashSeed, Inconsistent, RowMap, ensure};
 use ucl_equations::{ColumnId, Columns};
 
-use crate::registry::{KeyId, key_hash};
+use crate::registry::{KeyId, Registry, key_hash};
+use crate::state::check_rows;
 
 /// Marks a key without a column.
 const NONE: u32 = u32::MAX;
@@ -21,15 +23,20 @@ const NONE: u32 = u32::MAX;
 /// let segment = Segment::new(config);
 /// assert_eq!((segment.cumulative().len(), segment.columns().len()), (4096, 0));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Segment {
     config: Config,
+    // The configuration and the keys give all columns again.
+    #[serde(skip, default = "crate::state::no_seed")]
     seed: HashSeed,
+    #[serde(skip, default = "crate::state::no_map")]
     map: RowMap,
+    #[serde(skip, default = "crate::state::no_columns")]
     columns: Columns,
     /// The key of each column.
     keys: Vec<KeyId>,
     /// The column of each key, [`NONE`] for none.
+    #[serde(skip)]
     column_of: Vec<u32>,
     /// Counters of all closed epochs.
     cumulative: Vec<i64>,
@@ -119,6 +126,11 @@ pub enum ReportError {
 impl Segment {
     /// An empty segment.
     pub fn new(config: Config) -> Self {
+        let counters = config.shape.geometry().counters();
+        Self { cumulative: vec![0; counters], epoch: vec![0; counters], ..Self::without_counters(config) }
+    }
+
+    fn without_counters(config: Config) -> Self {
         let geometry = config.shape.geometry();
         let (counters, degree) = (geometry.counters(), usize::from(geometry.rows));
         Self {
@@ -128,8 +140,8 @@ impl Segment {
             columns: if geometry.signed { Columns::signed(counters, degree) } else { Columns::ones(counters, degree) },
             keys: Vec::new(),
             column_of: Vec::new(),
-            cumulative: vec![0; counters],
-            epoch: vec![0; counters],
+            cumulative: Vec::new(),
+            epoch: Vec::new(),
             carries: 0,
             sketch_weight: 0,
         }
@@ -188,6 +200,16 @@ impl Segment {
         Ok(())
     }
 
+    /// What carries have brought to each counter since the last cut.
+    pub(crate) fn carried(&self) -> &[i64] {
+        &self.epoch
+    }
+
+    /// What all carries since the last cut come to.
+    pub(crate) fn carries(&self) -> u64 {
+        self.carries
+    }
+
     /// The open epoch's counters, by their remainders.
     pub(crate) fn open_epoch(&self, remainders: &[i64]) -> Vec<i64> {
         self.epoch.iter().zip(remainders).map(|(carried, rest)| carried + rest).collect()
@@ -219,6 +241,32 @@ impl Segment {
             }
         }
         Ok(epoch)
+    }
+
+    /// Makes a segment that was just read usable, or says why it cannot be one of this configuration.
+    pub(crate) fn restored(mut self, config: &Config, registry: &Registry) -> Result<Self, Inconsistent> {
+        ensure(self.config == *config, || "a segment has another configuration than the file".into())?;
+        let (geometry, sketch_weight) = (config.shape.geometry(), self.sketch_weight);
+        let (want, cumulative, epoch) = (geometry.counters(), self.cumulative.len(), self.epoch.len());
+        let lengths = cumulative == want && epoch == want;
+        ensure(lengths, || format!("{cumulative} and {epoch} counters in a segment of {want}"))?;
+        ensure(sketch_weight <= i64::MAX as u64, || format!("a weight of {sketch_weight} in the sketch"))?;
+        check_rows(&self.cumulative, config, sketch_weight)?;
+        let unit = config.shape.counter_bits.carry_unit(config.shape.signed);
+        let stray = self.epoch.iter().position(|carried| carried % unit != 0);
+        ensure(stray.is_none(), || format!("the carries of counter {stray:?} are no multiple of {unit}"))?;
+        let carries = self.epoch.iter().fold(0u64, |sum, carried| sum.wrapping_add((carried / unit) as u64));
+        ensure(carries == self.carries, || format!("carries of {carries} in all, not {}", self.carries))?;
+        // Lengths are what they should be: only now is anything built from them.
+        let keys = std::mem::take(&mut self.keys);
+        let Self { cumulative, epoch, .. } = self;
+        self = Self { cumulative, epoch, carries, sketch_weight, ..Self::without_counters(*config) };
+        for (column, &key) in keys.iter().enumerate() {
+            let fresh = (key.0 as usize) < registry.len() && self.column_of(key).is_none();
+            ensure(fresh, || format!("column {column} belongs to key {}, of {}", key.0, registry.len()))?;
+            self.ensure_column(key, registry.identity_of(key));
+        }
+        Ok(self)
     }
 
     /// The counters of all closed epochs.

@@ -7,6 +7,7 @@ use crate::hash::{KeyHash, MAX_DEGREE};
 
 /// One counter of the linear sketch: row-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CounterIndex(pub u32);
 
 /// The shape of a linear sketch's counters.

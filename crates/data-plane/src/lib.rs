@@ -42,6 +42,8 @@ mod key;
 mod plane;
 mod refresh;
 mod report;
+#[cfg(feature = "serde")]
+mod state;
 
 pub use bloom::{BloomFilter, BloomKind};
 pub use column::{Column, ColumnMap, CounterIndex, Geometry, RowMap};
@@ -52,3 +54,5 @@ pub use heavy::{HandedOn, HeavyPart, Offer, Reason, SlotChange, VotingFilter};
 pub use key::{KeyFormat, MAX_KEY_BYTES, digest};
 pub use plane::DataPlane;
 pub use report::{Cut, KeyFlags, KeyRef, Report, ReportRule, ReportSink};
+#[cfg(feature = "serde")]
+pub use state::{Inconsistent, RestoredHeavy, ensure};

@@ -33,7 +33,9 @@ const EMPTY: u64 = 0xffff_ffff << 32;
 
 /// Byte arrays rather than integers: alignment 1, so that a slot of a 13-byte key takes 21 bytes, as accounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Slot<const N: usize> {
+    #[cfg_attr(feature = "serde", serde(with = "serde_bytes"))]
     key: [u8; N],
     /// `new` with its flags in the low half, `old` in the high half.
     counts: [u8; 8],
@@ -47,6 +49,7 @@ impl<const N: usize> Slot<N> {
 
 /// A hash table of hot keys, one key a slot, with votes against each.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct VotingFilter<const N: usize> {
     slots: Vec<Slot<N>>,
     rule: Rule,
@@ -54,6 +57,7 @@ pub struct VotingFilter<const N: usize> {
 
 /// When a slot changes hands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Rule {
     vote_ratio: u64,
     limit: u64,
@@ -78,10 +82,15 @@ impl<const N: usize> VotingFilter<N> {
     /// ```
     pub fn new(slots: u32, vote_ratio: u32) -> Self {
         let empty = Slot { key: [0; N], counts: EMPTY.to_le_bytes() };
+        Self { slots: vec![empty; slots as usize], rule: Rule::new(vote_ratio) }
+    }
+}
+
+impl Rule {
+    fn new(vote_ratio: u32) -> Self {
         // Twice the limit stays clear of the flags, and `old`, which is below `vote_ratio · new`, of its 32 bits.
         let vote_ratio = u64::from(vote_ratio.max(1));
-        let rule = Rule { vote_ratio, limit: (1 << 28).min((1 << 31) / vote_ratio) };
-        Self { slots: vec![empty; slots as usize], rule }
+        Self { vote_ratio, limit: (1 << 28).min((1 << 31) / vote_ratio) }
     }
 }
 
@@ -190,6 +199,32 @@ impl<const N: usize> HeavyPart<N> for VotingFilter<N> {
 
     fn memory(&self) -> usize {
         self.slots.len() * size_of::<Slot<N>>()
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<const N: usize> crate::RestoredHeavy<N> for VotingFilter<N> {
+    fn check(&self, shape: &crate::Shape, seed: &HashSeed) -> Result<(), crate::Inconsistent> {
+        use crate::ensure;
+        use alloc::format;
+        let (slots, want) = (self.slots.len(), shape.slots);
+        ensure(slots == want as usize, || format!("{slots} heavy slots, not {want}"))?;
+        let Rule { vote_ratio, limit } = self.rule;
+        let known = self.rule == Rule::new(shape.vote_ratio);
+        ensure(known, || format!("a vote ratio of {vote_ratio} with a limit of {limit}, not {}", shape.vote_ratio))?;
+        for (index, slot) in self.slots.iter().enumerate() {
+            let (counts, count, old) = (slot.counts(), slot.counts() & COUNT, slot.counts() >> 32);
+            if count == 0 {
+                let empty = counts & !(TAKEN | DIRTY) == EMPTY;
+                ensure(empty, || format!("heavy slot {index} is neither empty nor held"))?;
+            } else {
+                let defended = count < limit && vote_ratio * count > old;
+                ensure(defended, || format!("heavy slot {index} holds {count} against {old} votes"))?;
+                let home = seed.hash(&slot.key).slot(want);
+                ensure(home == index, || format!("heavy slot {index} holds a key that belongs into slot {home}"))?;
+            }
+        }
+        Ok(())
     }
 }
 
