@@ -10,10 +10,14 @@ mod demo;
 mod eval;
 mod fail;
 mod input;
+mod inspect;
 mod methods;
 mod progress;
+mod query;
 mod reference;
 mod show;
+mod stored;
+mod top;
 mod version;
 
 const EXIT_CODES: &str = "\
@@ -33,6 +37,9 @@ struct Cli {
 #[derive(clap::Subcommand)]
 enum Command {
     Count(count::Args),
+    Query(query::Args),
+    Top(top::Args),
+    Inspect(inspect::Args),
     Eval(eval::Args),
     Methods(methods::Args),
     Demo(demo::Args),
@@ -48,6 +55,9 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Count(args) => count::run(&args),
+        Command::Query(args) => query::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Methods(args) => methods::run(&args),
         Command::Demo(args) => demo::run(&args),

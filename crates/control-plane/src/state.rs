@@ -113,6 +113,11 @@ impl ControlPlane {
         &self.settings
     }
 
+    /// Trains only on request from now on; how often it trained by itself.
+    pub fn take_training(&mut self) -> Option<u64> {
+        self.settings.train_every.take()
+    }
+
     /// Everything that a later run needs, by reference; an error for a control plane that takes nothing in any more.
     pub fn state(&self) -> Result<ControlState<'_>, Fault> {
         // Spelled out, so that a new field has to be thought of here and in `restore`.

@@ -139,6 +139,11 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         self.totals.items
     }
 
+    /// Their weight.
+    pub fn weight(&self) -> u64 {
+        self.totals.weight
+    }
+
     /// Bytes by part, as held.
     pub fn memory(&self) -> Memory {
         let mut memory = Memory::default();

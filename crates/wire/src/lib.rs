@@ -83,6 +83,8 @@ mod message;
 mod receiver;
 mod replay;
 mod sections;
+#[cfg(feature = "serde")]
+mod state;
 
 pub use encoder::{Encoder, Uplink};
 pub use error::WireError;
@@ -91,6 +93,8 @@ pub use receiver::Receiver;
 pub use sections::cut::CutReport;
 pub use sections::keys::Keys;
 pub use sections::slots::{SlotReport, Slots};
+#[cfg(feature = "serde")]
+pub use state::EncoderState;
 
 /// The version of the format that is written.
 pub const VERSION: u8 = 1;

@@ -1,16 +1,18 @@
 //! `ucl count`: per-key counts of anything.
 
-mod answer;
+pub mod answer;
 mod counter;
 mod every;
 mod export;
 mod histogram;
 mod parquet;
-mod text;
+mod resume;
+pub mod text;
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::io::BufRead;
+use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,17 +44,17 @@ pub struct Args {
     #[command(flatten)]
     input: InputArgs,
 
-    /// The budget where the stream is seen.
-    #[arg(short, long, value_name = "SIZE", default_value = "64KB", help_heading = "Sketch")]
-    memory: Bytes,
+    /// The budget where the stream is seen [default: 64KB].
+    #[arg(short, long, value_name = "SIZE", help_heading = "Sketch")]
+    memory: Option<Bytes>,
 
-    /// Who turns counters into counts: delta, em, learned, refined, cm, lsmr, lsqr, omp or map.
+    /// Who turns counters into counts: delta, em, learned, refined, cm, lsmr, lsqr, omp or map [default: delta].
     ///
     /// delta decodes every --interval on its own and is the most exact; em looks once, at the end; learned is the paper's
     /// network, which trains itself and takes its time; refined is em from where the network ends; cm, lsmr, lsqr, omp and
     /// map are there to compare with.
-    #[arg(short, long, value_name = "NAME", default_value = "delta", help_heading = "Sketch")]
-    decoder: DecoderKind,
+    #[arg(short, long, value_name = "NAME", help_heading = "Sketch")]
+    decoder: Option<DecoderKind>,
 
     /// Every key has this many bytes: 4, 8, 13 or 16; or `any`. Deduced from the input if not given.
     #[arg(long, value_name = "BYTES", value_parser = key_bytes, help_heading = "Sketch")]
@@ -77,6 +79,23 @@ pub struct Args {
     /// Threads for decoding [default: one per core].
     #[arg(long, value_name = "N", help_heading = "Sketch")]
     threads: Option<usize>,
+
+    /// Go on counting from the state in this file.
+    ///
+    /// The sketch, and the format and weight of its records, are those of the state: what is said of them here must agree. The
+    /// result is the same as if there had been no stop.
+    #[arg(long, value_name = "STATE", conflicts_with = "audit", help_heading = "State")]
+    resume: Option<PathBuf>,
+
+    /// Write the state to this file when the input has ended: for --resume, query, top and inspect.
+    ///
+    /// It is the old file or the new one, whole, whatever happens on the way.
+    #[arg(long, value_name = "STATE", help_heading = "State")]
+    save: Option<PathBuf>,
+
+    /// Write the state after every N items as well.
+    #[arg(long, value_name = "N", requires = "save", help_heading = "State")]
+    save_every: Option<NonZeroU64>,
 
     /// How many of the most frequent keys to show.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20, help_heading = "Answers")]
@@ -122,7 +141,18 @@ Examples:
   ucl count sales.csv --format csv:product --weight amount --out sales.parquet
   ucl count capture.pcapng --format pcap:src --weight bytes --prefix 192.168.
   tail -f access.log | ucl count --format field:7 --every 10s
+  ucl count monday.log --save log.ucl; ucl count --resume log.ucl tuesday.log --save log.ucl
   ucl count zipf:1.1 --audit";
+
+impl Args {
+    fn memory(&self) -> Bytes {
+        self.memory.unwrap_or(Bytes(65_536))
+    }
+
+    fn decoder(&self) -> DecoderKind {
+        self.decoder.unwrap_or(DecoderKind::Delta)
+    }
+}
 
 fn key_bytes(text: &str) -> Result<KeyFormat, String> {
     match text.parse::<usize>() {
@@ -138,18 +168,31 @@ fn counter_bits(text: &str) -> Result<CounterBits, String> {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let seed = args.seed.unwrap_or_else(random_seed);
-    let sources = args.input.sources()?;
-    let mut options = args.input.read_options(&sources, seed)?;
+    let stored = args.resume.as_deref().map(|path| resume::open(path, args)).transpose()?;
+    let (seed, input) = match &stored {
+        None => (args.seed.unwrap_or_else(random_seed), args.input.clone()),
+        Some(stored) => (stored.sketch.config().seed, stored.input(&args.input)),
+    };
+    let sources = input.sources()?;
+    let mut options = input.read_options(&sources, seed)?;
     let asked = Asked { top: args.top, keys: queried_keys(args, &options.format)?, prefixes: args.prefix.clone() };
     if let Some(threads) = args.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }
-    let sketch = build(args, &sources, &options.format, seed)?;
+    let weighted = input.weight.is_some();
+    let (sketch, budget) = match stored {
+        Some(stored) => (stored.sketch, stored.budget),
+        None => {
+            let mut sketch = build(args, &sources, &options.format, seed)?;
+            resume::label(&mut sketch, args, &options.format);
+            (sketch, args.memory().0)
+        }
+    };
     check_files(&sources)?;
     if let Some(target) = &args.out {
         target.check()?;
     }
+    args.save.as_deref().map_or(Ok(()), resume::check_target)?;
 
     let progress = Arc::new(Progress::default());
     let interrupt = Arc::new(AtomicBool::new(false));
@@ -160,8 +203,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let bar = Bar::new(&sources, options.limit, progress);
     let start = Instant::now();
     let counter = Counter::new(sketch, options.on_error, args.audit);
-    let job = Job { args, asked: &asked, format: &options.format, seed, start };
-    let live = Mutex::new(Live::new(counter, args.every));
+    let job = Job { args, asked: &asked, format: &options.format, seed, budget, weighted, start };
+    let live = Mutex::new(Live::new(counter, args.every, args.save_every));
     let result = every::with_clock(args.every, &live, &interrupt, &job, &bar, || {
         read(&sources, &options, &mut |batch| {
             let mut live = live.lock().unwrap_or_else(PoisonError::into_inner);
@@ -211,6 +254,8 @@ struct Job<'a> {
     asked: &'a Asked,
     format: &'a Format,
     seed: u64,
+    budget: usize,
+    weighted: bool,
     start: Instant,
 }
 
@@ -220,23 +265,32 @@ impl Job<'_> {
         let counted = self.start.elapsed();
         let view = counter.sketch.view()?;
         let mut answer = Answer::new(&view, counter, self.format, self.asked);
-        answer.memory.budget = self.args.memory.0;
+        answer.memory.budget = self.budget;
         answer.seed = self.seed;
-        answer.weight = answer.weight.filter(|_| self.args.input.weight.is_some());
+        answer.weight = answer.weight.filter(|_| self.weighted);
         (answer.skipped, answer.no_ip) = (skipped, no_ip);
         answer.counting = counted.as_secs_f64();
         answer.seconds = self.start.elapsed().as_secs_f64();
         Ok(answer)
     }
+
+    /// Saves, if that was asked for.
+    fn save(&self, counter: &mut Counter) -> anyhow::Result<()> {
+        self.args.save.as_ref().map_or(Ok(()), |path| Ok(counter.sketch.save(path)?))
+    }
 }
 
 /// Answers for the whole input, in every way that was asked for.
 fn finish(counter: &mut Counter, job: &Job<'_>, summary: &ReadSummary) -> anyhow::Result<()> {
+    // Before a training that a longer stream would not have had; and the answer is given even if this fails.
+    let saved = job.save(counter);
+    answer(counter, job, summary)?;
+    saved
+}
+
+fn answer(counter: &mut Counter, job: &Job<'_>, summary: &ReadSummary) -> anyhow::Result<()> {
     let args = job.args;
-    if counter.sketch.with_control(|control| control.network().is_some_and(|network| !network.is_ready())) {
-        // The window has not filled up: train on what there is, rather than answer by another decoder.
-        counter.sketch.train()?;
-    }
+    crate::stored::train_if_not_ready(&mut counter.sketch)?;
     let mut skipped = counter.skipped.clone();
     skipped.count += summary.skipped;
     skipped.first = summary.first_skip.as_ref().map(ToString::to_string).or(skipped.first);
@@ -254,7 +308,7 @@ fn finish(counter: &mut Counter, job: &Job<'_>, summary: &ReadSummary) -> anyhow
 }
 
 fn build(args: &Args, sources: &[Source], format: &Format, seed: u64) -> Result<UclSketch, Usage> {
-    let mut builder = UclSketch::builder().memory_bytes(args.memory.0).decoder(args.decoder).seed(seed);
+    let mut builder = UclSketch::builder().memory_bytes(args.memory().0).decoder(args.decoder()).seed(seed);
     if let KeyFormat::Fixed(bytes) = args.key_bytes.unwrap_or_else(|| deduced_keys(sources, format)) {
         builder = builder.key_bytes(bytes.into());
     }

@@ -11,8 +11,8 @@ use crate::series::Series;
 
 /// More iterations or steps than this would never end.
 const MOST_ROUNDS: usize = 1 << 28;
-/// More iterations of EM than this would seem never to end: it takes some thousand to converge at all.
-const MOST_ITERATIONS: usize = 1 << 20;
+/// More iterations of EM than this would seem never to end; hundreds are the rule.
+const MOST_ITERATIONS: usize = 1 << 16;
 /// Counts of events stay far from overflowing.
 const MOST_EVENTS: u64 = 1 << 60;
 
