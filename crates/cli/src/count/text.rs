@@ -68,7 +68,8 @@ pub fn queries(rows: &[Row]) -> String {
         let cells = vec![key, count(row.estimate), count(row.lower), count(row.upper), row.source.to_owned()];
         with_truth(cells, row.truth)
     };
-    let header = header(&["query", "estimate", "at least", "at most", "source"], rows.iter().any(|row| row.truth.is_some()));
+    let header =
+        header(&["query", "estimate", "at least", "at most", "source"], rows.iter().any(|row| row.truth.is_some()));
     table(&header, &[false, true, true, true, false, true], rows.iter().map(cells))
 }
 

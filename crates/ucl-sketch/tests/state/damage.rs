@@ -149,6 +149,40 @@ fn mutated_files_do_no_harm() {
     assert!((3_000..6_000).contains(&refused), "{refused} of 6000");
 }
 
+/// As long as one likes, with other mutations every time:
+/// `UCL_FUZZ_SECONDS=600 cargo test -p ucl-sketch --test state -- --ignored`
+#[test]
+#[ignore = "takes as long as UCL_FUZZ_SECONDS says"]
+fn mutated_files_do_no_harm_for_long() {
+    let seconds = std::env::var("UCL_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
+    let (start, mut corpus) = (std::time::Instant::now(), files());
+    let seed = random_seed();
+    let mut random = Random(seed);
+    let (mut rounds, mut accepted, first) = (0u64, 0u64, corpus.len());
+    while start.elapsed().as_secs() < seconds {
+        let mut bytes = corpus[random.below(corpus.len())].clone();
+        mutate(&mut bytes, &corpus, &mut random);
+        let _ = UclSketch::from_bytes(&bytes).is_ok();
+        mend(&mut bytes);
+        rounds += 1;
+        if try_load(&bytes) {
+            accepted += 1;
+            // What was accepted is a place to go on from; a place at random makes room for it.
+            match corpus.len() {
+                0..500 => corpus.push(bytes),
+                full => corpus[first + random.below(full - first)] = bytes,
+            }
+        }
+    }
+    println!("seed {seed}: {rounds} files, {accepted} of them accepted");
+    assert!(rounds > 0);
+}
+
+fn random_seed() -> u64 {
+    use std::hash::BuildHasher;
+    std::collections::hash_map::RandomState::new().hash_one(0)
+}
+
 /// Single bytes at every place of the sections that say how large everything is.
 #[test]
 fn every_byte_of_a_small_file_may_be_wrong() {

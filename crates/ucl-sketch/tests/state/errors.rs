@@ -1,7 +1,7 @@
 //! What is said of files that cannot be loaded, and of sketches that cannot be saved.
 
 use ucl_sketch::state::{FORMAT_VERSION, Section, Summary, mend};
-use ucl_sketch::{DecoderKind, KeyFormat, LoadError, SaveError, UclSketch};
+use ucl_sketch::{DecoderKind, KeyFormat, SaveError, UclSketch};
 
 use crate::cases::{Case, stream};
 
@@ -44,7 +44,9 @@ fn each_error_says_what_is_wrong() {
         error,
         format!("the state file has version {newer}, but versions up to 1 can be read: update this program")
     );
-    assert_eq!(message(&changed(12)), "the state file's table of sections is damaged: two sections 'counting'");
+    let mut many = good.clone();
+    many[12] = 200;
+    assert_eq!(message(&many), "the state file's table of sections is damaged: 200 sections, of 10 that there are");
     assert_eq!(message(&changed(24)), "the state file's table of sections is damaged: two sections 'window'");
     assert_eq!(message(&changed(all - 1)), "the state file is damaged: its checksum is wrong");
     for section in [Section::Configuration, Section::DataPlane, Section::Delta] {
@@ -64,30 +66,14 @@ fn made_up_content_is_refused() {
         bytes
     };
     let registry = start(&good, Section::Registry);
-    // The format of the keys is a number; the length of the keys follows.
-    assert_eq!(
-        message(&made_up(registry, 9)),
-        "the state file's section 'registry' cannot be read: Found an enum discriminant that was > u32::MAX"
-            .replace("Found an enum discriminant that was > u32::MAX", &reason(&made_up(registry, 9)))
-    );
-    assert_eq!(
-        message(&made_up(registry, 1)).split(':').next(),
-        Some("the state file's section 'registry' cannot be read")
-    );
-    assert_eq!(
-        message(&made_up(registry + 1, 8)),
-        "the state file contradicts itself: a registry of 8-byte keys, not of 4-byte keys"
-    );
+    // The format of the keys, and the size of those that have one size.
+    let error = message(&made_up(registry, 9));
+    assert!(error.starts_with("the state file's section 'registry' cannot be read: "), "{error}");
+    let error = message(&made_up(registry + 1, 8));
+    assert_eq!(error, "the state file contradicts itself: a registry of 8-byte keys, not of 4-byte keys");
     let plane = start(&good, Section::DataPlane);
     let error = message(&made_up(plane, 1));
     assert!(error.starts_with("the state file's section 'data plane' cannot be read"), "{error}");
-}
-
-fn reason(bytes: &[u8]) -> String {
-    match UclSketch::from_bytes(bytes) {
-        Err(LoadError::Malformed { why, .. }) => why,
-        other => panic!("{:?}", other.map(drop)),
-    }
 }
 
 #[test]
