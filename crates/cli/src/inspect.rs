@@ -5,9 +5,10 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use ucl_sketch::state::Summary;
-use ucl_sketch::{KeyFormat, UclSketch};
+use ucl_sketch::UclSketch;
+use ucl_sketch::state::{Section, Summary, read_file};
 
+use crate::count::resume::key_bytes;
 use crate::show::{bytes, count, counted, print};
 use crate::stored::Stored;
 
@@ -79,7 +80,7 @@ struct Network {
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let shown = args.state.display();
-    let file = std::fs::read(&args.state).map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}"))?;
+    let file = read_file(&args.state)?;
     let named = |error: ucl_sketch::LoadError| anyhow::anyhow!("{shown}: {error}");
     let summary = Summary::read(&file).map_err(named)?;
     let stored = Stored::of(UclSketch::from_bytes(&file).map_err(named)?);
@@ -92,7 +93,7 @@ impl Inspected {
         let Stored { mut sketch, format, .. } = stored;
         let part = |(name, bytes): &(&'static str, usize)| Part { name: (*name).to_owned(), bytes: *bytes };
         let parts = |memory: ucl_sketch::Memory| memory.parts().iter().map(part).collect();
-        let section = |(section, bytes): &(_, usize)| Part { name: ToString::to_string(section), bytes: *bytes };
+        let section = |(section, bytes): &(Section, usize)| Part { name: section.to_string(), bytes: *bytes };
         let (keys, epochs, decoder, network) = sketch.with_control(|control| {
             let network = control.network().map(|network| Network {
                 parameters: network.solver().parameters(),
@@ -115,10 +116,7 @@ impl Inspected {
             decoder,
             seed: config.seed,
             format: format.to_string(),
-            key_bytes: match config.keys {
-                KeyFormat::Fixed(bytes) => bytes.to_string(),
-                KeyFormat::Digest => "any".to_owned(),
-            },
+            key_bytes: key_bytes(config.keys),
             report_rule: format!("{:?}", config.rule).to_lowercase(),
             shape: Shape {
                 slots: shape.slots,
@@ -158,7 +156,7 @@ impl Inspected {
         let shape = &self.shape;
         let kind = if shape.signed { "signed " } else { "" };
         line("counters", format!("{} × {} of {kind}{} bits", shape.rows, count(shape.width), shape.counter_bits));
-        let slots = format!("{} of {}-byte keys, vote ratio {}", count(shape.slots), self.key_bytes, shape.vote_ratio);
+        let slots = format!("{}, vote ratio {}, key bytes: {}", count(shape.slots), shape.vote_ratio, self.key_bytes);
         line("slots", slots);
         line("Bloom filter", format!("{} bits, {} per key", count(shape.bloom_bits), shape.bloom_hashes));
         line("report rule", self.report_rule.clone());

@@ -6,7 +6,7 @@ mod every;
 mod export;
 mod histogram;
 mod parquet;
-mod resume;
+pub mod resume;
 pub mod text;
 
 use std::collections::hash_map::RandomState;

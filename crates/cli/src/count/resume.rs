@@ -3,14 +3,14 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use ucl_sketch::UclSketch;
+use ucl_sketch::{CounterBits, KeyFormat, UclSketch};
 use ucl_streams::Format;
 
 use super::Args;
 use crate::fail::Usage;
 use crate::stored::{FORMAT, MEMORY, Stored, WEIGHT};
 
-/// The budget by which a state's filter was sized, if it was given.
+/// The number of keys by which the filter was sized, if it was given.
 const EXPECTED_KEYS: &str = "expected keys";
 
 /// Writes on a new sketch what a later run has to know.
@@ -43,14 +43,23 @@ pub fn open(path: &Path, args: &Args) -> anyhow::Result<Stored> {
     }
     same("memory", args.memory.and_then(text), text(ucl_sketch::Bytes(stored.budget)))?;
     same("decoder", args.decoder.and_then(text), text(decoder))?;
-    same("key-bytes", args.key_bytes.and_then(text), text(config.keys))?;
+    same("key-bytes", args.key_bytes.map(key_bytes), Some(key_bytes(config.keys)))?;
     same("expected-keys", args.expected_keys.and_then(text), sketch.labels().get(EXPECTED_KEYS).cloned())?;
     same("interval", args.interval.and_then(text), sketch.interval().and_then(text))?;
-    same("counter-bits", args.counter_bits.and_then(text), text(config.shape.counter_bits))?;
+    let bits = |bits: CounterBits| bits.bits().to_string();
+    same("counter-bits", args.counter_bits.map(bits), Some(bits(config.shape.counter_bits)))?;
     same("seed", args.seed.and_then(text), text(config.seed))?;
     same("format", args.input.format.as_ref().and_then(text), text(&stored.format))?;
     same("weight", args.input.weight.clone(), stored.weight.clone())?;
     Ok(stored)
+}
+
+/// As `--key-bytes` takes it.
+pub fn key_bytes(keys: KeyFormat) -> String {
+    match keys {
+        KeyFormat::Fixed(bytes) => bytes.to_string(),
+        KeyFormat::Digest => "any".to_owned(),
+    }
 }
 
 /// Fails now if the state cannot be saved there, rather than after all has been counted.

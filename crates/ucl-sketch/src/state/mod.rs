@@ -46,6 +46,8 @@ mod error;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -56,7 +58,7 @@ use ucl_wire::{Encoder, EncoderState};
 
 #[doc(hidden)]
 pub use container::mend;
-use container::{Sections, pack};
+use container::{HEAD, Sections, pack};
 pub use error::{LoadError, SaveError};
 
 use crate::background::Background;
@@ -184,9 +186,7 @@ impl UclSketch {
 
     /// Goes on with what [`UclSketch::save`] wrote.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, LoadError> {
-        let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|error| LoadError::Read { path: path.to_owned(), error })?;
-        Self::from_bytes(&bytes)
+        Self::from_bytes(&read_file(path)?)
     }
 
     /// The state as the bytes of a file. The same state gives the same bytes.
@@ -266,6 +266,20 @@ impl UclSketch {
         let labels: Option<BTreeMap<String, String>> = optional(&file, Section::Labels)?;
         Ok(Self { plane, control, interval, until_cut, labels: labels.unwrap_or_default() })
     }
+}
+
+/// The bytes of a state file, or of a pipe that brings one: no more than it says it has, so that neither a device without
+/// end nor a large file of another kind is read whole.
+pub fn read_file(path: impl AsRef<Path>) -> Result<Vec<u8>, LoadError> {
+    let path = path.as_ref();
+    let read = || -> std::io::Result<Vec<u8>> {
+        let (mut file, mut bytes) = (File::open(path)?, Vec::new());
+        Read::by_ref(&mut file).take(HEAD as u64).read_to_end(&mut bytes)?;
+        // One more, to notice what follows.
+        file.take(container::bytes_after(&bytes).saturating_add(1)).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    read().map_err(|error| LoadError::Read { path: path.to_owned(), error })
 }
 
 fn encode(value: &impl Serialize) -> Vec<u8> {

@@ -82,6 +82,13 @@ fn a_file_that_is_not_there_is_named() {
     assert!(error.starts_with("cannot read no-such-file.ucl: "), "{error}");
 }
 
+#[cfg(unix)]
+#[test]
+fn what_has_no_end_is_not_read_to_it() {
+    let error = UclSketch::load("/dev/zero").map(drop).unwrap_err().to_string();
+    assert_eq!(error, "not a UCL-sketch state file");
+}
+
 #[test]
 fn what_cannot_be_saved_says_why() {
     let case = Case::new(DecoderKind::Em, KeyFormat::Fixed(4));
