@@ -189,6 +189,9 @@ impl ControlPlane {
             if let Some(former) = heavy.change(*slot, holder, *count, &mut heavy_changes) {
                 floors.push((former.key, former.count));
             }
+            if let Some(key) = holder.filter(|_| *count == 0) {
+                floors.push((key, 0));
+            }
         }
         floors.extend(heavy.missing(&self.moved).iter().map(|held| (held.key, held.count)));
         let open: Vec<i64> = self.segment.open_epoch(&peeked.counters);
@@ -316,6 +319,7 @@ impl ControlPlane {
         for record in &mut records {
             record.upper = record.upper.min(peeked.weight - past.since_weight());
             record.estimate = record.estimate.min(record.upper);
+            record.lower = record.lower.min(record.upper);
         }
         let segment = SegmentAtCut {
             mapping: Segment::new(config),
@@ -500,7 +504,7 @@ impl QueryView {
 
     /// Shannon entropy of the estimated distribution over keys, in bits.
     pub fn entropy(&self) -> f64 {
-        let total: u64 = self.records.iter().map(|record| record.estimate).sum();
+        let total: u128 = self.records.iter().map(|record| u128::from(record.estimate)).sum();
         let shares = self.records.iter().map(|record| record.estimate as f64 / total.max(1) as f64);
         -shares.filter(|&p| p > 0.0).map(|p| p * p.log2()).sum::<f64>()
     }
@@ -538,7 +542,7 @@ impl QueryView {
 
     /// The mean of `upper - lower` over the known keys.
     pub fn mean_bound_width(&self) -> f64 {
-        let width: u64 = self.records.iter().map(|record| record.upper - record.lower).sum();
+        let width: u128 = self.records.iter().map(|record| u128::from(record.upper - record.lower)).sum();
         width as f64 / self.records.len().max(1) as f64
     }
 

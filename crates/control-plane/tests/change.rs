@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use ucl_control_plane::{ChangeKind, ControlPlane, DecoderKind, Fault, QueryView, ReportError, Settings};
 use ucl_data_plane::{
-    BloomKind, Config, CounterBits, DataPlane, KeyFormat, MergeError, Opening, Report, ReportRule, ReportSink, Shape,
+    AnyHeavy, Base, BloomKind, Config, CounterBits, DataPlane, HeavyKind, KeyFormat, MergeError, Opening, Report,
+    ReportRule, ReportSink, Shape,
 };
 
 type Counts = HashMap<u32, u64>;
@@ -13,7 +14,7 @@ type Stream = Vec<(u32, u64)>;
 
 /// Both planes, and the truth about them.
 struct Both {
-    data: DataPlane<4>,
+    data: DataPlane<4, AnyHeavy<4>>,
     control: ControlPlane,
     exact: Counts,
     /// The exact counts when each sealed segment ended: items, the streams that were one by then, counts.
@@ -25,7 +26,7 @@ struct Both {
 
 impl Both {
     fn new(config: Config, settings: Settings) -> Self {
-        let (data, control) = (DataPlane::new(config).unwrap(), ControlPlane::new(config, settings).unwrap());
+        let (data, control) = (DataPlane::any(config).unwrap(), ControlPlane::new(config, settings).unwrap());
         Self { data, control, exact: Counts::new(), ends: Vec::new(), dropped: Vec::new(), streams: 0 }
     }
 
@@ -109,14 +110,17 @@ enum Step {
 }
 
 fn shape(signed: bool) -> impl Strategy<Value = Shape> {
-    (1u32..8, 1u32..9, 1u16..5, 1u32..30, prop::sample::select(&CounterBits::ALL[..]), 0u32..300).prop_map(
-        move |(slots, vote_ratio, rows, width, counter_bits, bloom_bits)| Shape {
+    let base = if signed { Base::CountSketch } else { Base::CountMin };
+    let heavy = prop::sample::select(&HeavyKind::ALL[..]);
+    (heavy, 1u32..8, 1u32..9, 1u16..5, 1u32..30, prop::sample::select(&CounterBits::ALL[..]), 0u32..300).prop_map(
+        move |(heavy, slots, vote_ratio, rows, width, counter_bits, bloom_bits)| Shape {
+            heavy,
             slots,
             vote_ratio,
+            base,
             rows,
             width,
             counter_bits,
-            signed,
             bloom: BloomKind::Classic,
             bloom_bits,
             bloom_hashes: 2,
@@ -342,7 +346,7 @@ fn a_change_that_does_not_fit_is_noticed() {
     control.report(Report::Open { config: &first, opening: Opening::Change });
     assert_eq!(control.fault(), Some(&Fault::Report(ReportError::NotCut)));
 
-    let signed = config(Shape { signed: true, ..shape }, 1, 1);
+    let signed = config(Shape { base: Base::CountSketch, ..shape }, 1, 1);
     let mut both = Both::new(first, Settings::default());
     assert!(both.control.check_change(&signed).is_err() && both.control.check_change(&first).is_ok());
     both.data.change(signed, &mut both.control).unwrap();

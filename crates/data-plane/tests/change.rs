@@ -4,24 +4,30 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use ucl_data_plane::{
-    BloomKind, ColumnMap, Config, ConfigError, CounterBits, DataPlane, HashSeed, HeavyPart, KeyFormat, MergeError,
-    Opening, Report, ReportRule, RowMap, Shape,
+    AnyHeavy, Base, BaseMap, BloomKind, ColumnMap, Config, ConfigError, CounterBits, DataPlane, HashSeed, HeavyKind,
+    HeavyPart, KeyFormat, MergeError, Opening, Report, ReportRule, Shape,
 };
 
 fn shapes() -> impl Strategy<Value = Shape> {
-    (1u32..6, 1u32..4, 1u16..4, 1u32..12, prop::sample::select(&CounterBits::ALL[..]), any::<bool>(), 0u32..200)
-        .prop_map(|(slots, vote_ratio, rows, width, counter_bits, signed, bloom_bits)| Shape {
+    let parts = (prop::sample::select(&HeavyKind::ALL[..]), prop::sample::select(&Base::ALL[..]));
+    (parts, 1u32..6, 1u32..4, 1u16..4, 1u32..12, prop::sample::select(&CounterBits::ALL[..]), 0u32..200).prop_map(
+        |((heavy, base), slots, vote_ratio, rows, width, counter_bits, bloom_bits)| Shape {
+            heavy,
             slots,
             vote_ratio,
+            base,
             rows,
             width,
             counter_bits,
-            signed,
             bloom: BloomKind::Classic,
             bloom_bits,
             bloom_hashes: 2,
-        })
+        },
+    )
 }
+
+/// A data plane with whatever heavy part its shape says.
+type Plane<const N: usize> = DataPlane<N, AnyHeavy<N>>;
 
 fn rules() -> impl Strategy<Value = ReportRule> {
     prop::sample::select(&[ReportRule::Paper, ReportRule::New, ReportRule::Refresh][..])
@@ -54,7 +60,7 @@ impl Rebuilt {
 
     fn take(&mut self, report: Report<'_>) {
         let (config, counters) = self.segments.last_mut().unwrap();
-        let unit = config.shape.counter_bits.carry_unit(config.shape.signed);
+        let unit = config.shape.counter_bits.carry_unit(config.shape.signed());
         match report {
             Report::Carry { at, times } => counters[at.0 as usize] += times * unit,
             Report::Cut(cut) => {
@@ -73,7 +79,7 @@ impl Rebuilt {
     }
 }
 
-fn held(plane: &DataPlane<4>) -> HashMap<u32, u64> {
+fn held(plane: &Plane<4>) -> HashMap<u32, u64> {
     plane.heavy().entries().map(|(_, key, count, _)| (u32::from_le_bytes(key), count)).collect()
 }
 
@@ -83,7 +89,7 @@ fn add(exact: &mut HashMap<u32, u64>, stream: &[(u32, u64)]) {
 
 /// The counters `A x` of what each key has in a segment.
 fn product(config: &Config, x: &HashMap<u32, i64>) -> Vec<i64> {
-    let (seed, map) = (HashSeed::new(config.seed), RowMap::new(config.shape.geometry()));
+    let (seed, map) = (HashSeed::new(config.seed), BaseMap::new(&config.shape));
     let mut y = vec![0; config.shape.geometry().counters()];
     for (key, x) in x {
         let column = map.column(seed.hash(&key.to_le_bytes()));
@@ -104,7 +110,7 @@ proptest! {
     ) {
         let config = |shape, seed| Config { keys: KeyFormat::Fixed(4), shape, rule, seed };
         let first = config(parts[0].0, parts[0].1);
-        let mut plane = DataPlane::<4>::new(first).unwrap();
+        let mut plane = Plane::<4>::any(first).unwrap();
         let mut rebuilt = Rebuilt::new(first);
         let mut exact = HashMap::new();
         // What each key has in the sketch, segment by segment: what came, less what the heavy part gained.
@@ -141,7 +147,7 @@ proptest! {
     fn merging_adds_up(shape in shapes(), seed: u64, rule in rules(), one in streams(), two in streams(), cut: bool) {
         let config = Config { keys: KeyFormat::Fixed(4), shape, rule, seed };
         let fill = |stream: &[(u32, u64)]| {
-            let (mut plane, mut rebuilt) = (DataPlane::<4>::new(config).unwrap(), Rebuilt::new(config));
+            let (mut plane, mut rebuilt) = (Plane::<4>::any(config).unwrap(), Rebuilt::new(config));
             for &(key, weight) in stream {
                 plane.insert(&key.to_le_bytes(), weight, &mut |r: Report<'_>| rebuilt.take(r)).unwrap();
             }
@@ -159,7 +165,12 @@ proptest! {
             (plane, ours)
         };
         let ((plane, rebuilt), (mirrored, other)) = (merged(&one, &two), merged(&two, &one));
-        prop_assert_eq!(&plane, &mirrored);
+        // Where several slots are as good, who sits in which may depend on the order; what is held may not.
+        if shape.heavy == HeavyKind::Voting {
+            prop_assert_eq!(&plane, &mirrored);
+        }
+        prop_assert_eq!(held(&plane), held(&mirrored));
+        prop_assert_eq!((plane.items(), plane.bloom()), (mirrored.items(), mirrored.bloom()));
         prop_assert_eq!(&rebuilt.segments, &other.segments);
         let mut x: HashMap<u32, i64> = HashMap::new();
         one.iter().chain(&two).for_each(|&(key, weight)| *x.entry(key).or_default() += weight as i64);
@@ -174,7 +185,7 @@ proptest! {
     #[test]
     fn a_reset_starts_from_zero(shape in shapes(), rule in rules(), seed: u64, one in streams(), two in streams()) {
         let config = Config { keys: KeyFormat::Fixed(4), shape, rule, seed };
-        let (mut used, mut fresh) = (DataPlane::<4>::new(config).unwrap(), DataPlane::<4>::new(config).unwrap());
+        let (mut used, mut fresh) = (Plane::<4>::any(config).unwrap(), Plane::<4>::any(config).unwrap());
         for &(key, weight) in &one {
             used.insert(&key.to_le_bytes(), weight, &mut |_: Report<'_>| ()).unwrap();
         }
@@ -193,7 +204,7 @@ proptest! {
 fn fewer_slots_keep_the_largest() {
     let shape = Shape { slots: 500, ..Shape::PAPER_64KB };
     let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
-    let mut plane = DataPlane::<4>::new(config).unwrap();
+    let mut plane = Plane::<4>::any(config).unwrap();
     for key in 0..100u32 {
         plane.insert(&key.to_le_bytes(), u64::from(key) + 1, &mut |_: Report<'_>| ()).unwrap();
     }
@@ -209,13 +220,13 @@ fn fewer_slots_keep_the_largest() {
 fn long_keys_keep_their_digests() {
     let shape = Shape { slots: 64, ..Shape::PAPER_64KB };
     let config = Config { keys: KeyFormat::Digest, shape, rule: ReportRule::New, seed: 1 };
-    let mut plane = DataPlane::<16>::new(config).unwrap();
+    let mut plane = Plane::<16>::any(config).unwrap();
     plane.insert_bytes(b"a long key", 5, &mut |_: Report<'_>| ()).unwrap();
     plane.change(Config { seed: 2, ..config }, &mut |_: Report<'_>| ()).unwrap();
     plane.insert_bytes(b"a long key", 2, &mut |_: Report<'_>| ()).unwrap();
     let counts: Vec<u64> = plane.heavy().entries().map(|(_, _, count, _)| count).collect();
     assert_eq!(counts, [7], "the same digest before and after");
-    let mut other = DataPlane::<16>::new(Config { seed: 2, ..config }).unwrap();
+    let mut other = Plane::<16>::any(Config { seed: 2, ..config }).unwrap();
     let error = other.merge(&plane, &mut |_: Report<'_>| ()).unwrap_err();
     assert!(matches!(error, MergeError::Differ { what: "first seed", .. }), "{error}");
 }
@@ -223,11 +234,11 @@ fn long_keys_keep_their_digests() {
 #[test]
 fn what_cannot_be_merged_or_changed_is_named_and_left_as_it_is() {
     let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
-    let mut plane = DataPlane::<4>::new(config).unwrap();
+    let mut plane = Plane::<4>::any(config).unwrap();
     plane.insert(b"key1", 1 << 62, &mut |_: Report<'_>| ()).unwrap();
     let before = plane.clone();
-    let with = |config: Config| DataPlane::<4>::new(config).unwrap();
-    let mut refused = |other: &DataPlane<4>| plane.merge(other, &mut |_: Report<'_>| ()).unwrap_err().to_string();
+    let with = |config: Config| Plane::<4>::any(config).unwrap();
+    let mut refused = |other: &Plane<4>| plane.merge(other, &mut |_: Report<'_>| ()).unwrap_err().to_string();
     let shape = |shape: Shape| with(Config { shape, ..config });
     assert_eq!(
         refused(&shape(Shape { width: 512, ..config.shape })),

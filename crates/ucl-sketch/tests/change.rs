@@ -202,7 +202,7 @@ fn what_cannot_be_done_is_named_and_changes_nothing() {
     assert!(matches!(sketch.resize(Bytes(50)), Err(ChangeError::TooSmall(_))));
     let shape = sketch.config().shape;
     assert!(matches!(sketch.resize(Shape { rows: 0, ..shape }), Err(ChangeError::Config(_))));
-    let error = sketch.resize(Shape { signed: true, ..shape }).unwrap_err();
+    let error = sketch.resize(Shape { base: ucl_sketch::Base::CountSketch, ..shape }).unwrap_err();
     assert!(error.to_string().starts_with("the decoder 'delta' cannot decode this sketch"), "{error}");
     let error = sketch.merge(small(DecoderKind::Delta).key_bytes(8).build().unwrap()).unwrap_err();
     assert!(error.to_string().starts_with("sketches that differ in key format"), "{error}");
