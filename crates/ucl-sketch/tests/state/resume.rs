@@ -142,7 +142,7 @@ const CLASSIC: [DecoderKind; 6] =
     [DecoderKind::Cm, DecoderKind::Map, DecoderKind::Lsqr, DecoderKind::Lsmr, DecoderKind::Omp, DecoderKind::Em];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(80))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn classic_decoders(
