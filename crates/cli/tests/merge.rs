@@ -20,7 +20,9 @@ fn what_was_counted_apart_adds_up() {
     folder.write("wednesday", "milk\n".repeat(3));
     for decoder in ["delta", "em", "learned"] {
         for day in ["monday", "tuesday", "wednesday"] {
-            folder.run(&format!("count {day} --seed 7 --decoder {decoder} --interval 9 --save {day}.ucl --json")).json();
+            folder
+                .run(&format!("count {day} --seed 7 --decoder {decoder} --interval 9 --save {day}.ucl --json"))
+                .json();
         }
         let said = folder.run("merge monday.ucl tuesday.ucl wednesday.ucl -o all.ucl").fine();
         assert_eq!(said, "merged 3 states into all.ucl: 70 items, 3 known keys\n", "{decoder}");

@@ -60,7 +60,8 @@ impl Packed {
         let (cells, len) = (self.cells.len(), self.len);
         let whole = len == want && cells == if self.nibbles { len.div_ceil(2) } else { len };
         ensure(whole, || format!("{len} counters in {cells} cells of an epoch of {want}"))?;
-        let ordered = self.aside.is_sorted_by(|a, b| a.0 < b.0) && self.aside.iter().all(|&(at, _)| (at as usize) < len);
+        let ordered =
+            self.aside.is_sorted_by(|a, b| a.0 < b.0) && self.aside.iter().all(|&(at, _)| (at as usize) < len);
         ensure(ordered, || format!("{} counters beside {len} cells are not in their order", self.aside.len()))?;
         // Every value has one packing.
         ensure(Self::new(&self.unpack()) == *self, || format!("{len} counters are packed as no epoch's are"))

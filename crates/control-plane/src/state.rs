@@ -30,7 +30,7 @@ use crate::decoder::classic::Classic;
 use crate::decoder::judge::Verdict;
 use crate::decoder::learned::Learned;
 use crate::delta::{Epoch, Totals};
-use crate::heavy::{Held, HeavyMirror};
+use crate::heavy::{HeavyMirror, Held};
 use crate::plane::{ControlPlane, Fault, KeyState, Mode, Settings, fallback_of};
 use crate::registry::{KeyId, Registry};
 use crate::sealed::{Past, Sealed};

@@ -1,7 +1,9 @@
 //! The data plane for any key size and heavy part: generic inside, enums here, so that no call per item is dynamic.
 
 use serde::{Deserialize, Serialize};
-use ucl_data_plane::{AnyHeavy, Config, ConfigError, DataPlane, Inconsistent, KeyFormat, Memory, MergeError, ReportSink};
+use ucl_data_plane::{
+    AnyHeavy, Config, ConfigError, DataPlane, Inconsistent, KeyFormat, Memory, MergeError, ReportSink,
+};
 
 /// A data plane for keys of `N` bytes in the slots, with any heavy part.
 type Plane<const N: usize> = DataPlane<N, AnyHeavy<N>>;

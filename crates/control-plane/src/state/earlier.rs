@@ -34,9 +34,9 @@ impl Sealed {
         ensure(closed, || "a sealed segment has carries of an open epoch".into())?;
         let (columns, most) = (segment.columns().len(), segment.sketch_weight());
         ensure(parts.len() == columns, || format!("{} counts in a sealed segment of {columns}", parts.len()))?;
-        let odd = parts.iter().find(|part| {
-            !(part.lower <= part.estimate && part.estimate <= part.upper && part.upper <= most)
-        });
+        let odd = parts
+            .iter()
+            .find(|part| !(part.lower <= part.estimate && part.estimate <= part.upper && part.upper <= most));
         ensure(odd.is_none(), || format!("{odd:?} in a sealed segment that {most} entered"))?;
         Ok(Self { segment: Arc::new(segment), parts, end })
     }

@@ -54,7 +54,9 @@ impl<const N: usize> RestoredHeavy<N> for ElasticBuckets<N> {
 fn check_lengths<const M: usize>(shape: &Shape, lengths: [(&str, usize); M]) -> Result<(), Inconsistent> {
     let want = shape.slots as usize;
     let odd = lengths.into_iter().find(|&(_, length)| length != want);
-    ensure(odd.is_none(), || odd.map_or(String::new(), |(what, length)| format!("{length} {what} in {want} heavy slots")))
+    ensure(odd.is_none(), || {
+        odd.map_or(String::new(), |(what, length)| format!("{length} {what} in {want} heavy slots"))
+    })
 }
 
 /// A count below the limit; without one, nothing but the marks of the open epoch.

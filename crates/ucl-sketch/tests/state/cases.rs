@@ -2,8 +2,8 @@
 
 use ucl_sketch::learned::{Config, TrainBudget};
 use ucl_sketch::{
-    Base, BloomKind, Builder, ChangeKind, CounterBits, DecoderKind, Estimate, Fallback, HeavyKind, KeyFormat, QueryView,
-    ReportRule, Settings, Shape, UclSketch, em,
+    Base, BloomKind, Builder, ChangeKind, CounterBits, DecoderKind, Estimate, Fallback, HeavyKind, KeyFormat,
+    QueryView, ReportRule, Settings, Shape, UclSketch, em,
 };
 
 /// What a sketch is made of.

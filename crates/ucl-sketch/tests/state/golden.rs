@@ -15,8 +15,12 @@ pub fn files() -> Vec<(&'static str, Case, bool)> {
     let delta = Case { uplink: true, ..Case::new(DecoderKind::Delta, KeyFormat::Fixed(4)) };
     let em = Case { interval: None, bits: CounterBits::B8, ..Case::new(DecoderKind::Em, KeyFormat::Digest) };
     let heavy = HeavyKind::Elastic;
-    let signed =
-        Case { base: Base::CountSketch, heavy, bits: CounterBits::B16, ..Case::new(DecoderKind::Lsmr, KeyFormat::Fixed(13)) };
+    let signed = Case {
+        base: Base::CountSketch,
+        heavy,
+        bits: CounterBits::B16,
+        ..Case::new(DecoderKind::Lsmr, KeyFormat::Fixed(13))
+    };
     let heavy = HeavyKind::Augmented;
     let flowradar = Case { base: Base::FlowRadar, heavy, ..Case::new(DecoderKind::Delta, KeyFormat::Digest) };
     let learned = Case { rule: ReportRule::Paper, ..Case::new(DecoderKind::Learned, KeyFormat::Fixed(8)) };

@@ -53,12 +53,17 @@ fn items() -> impl Strategy<Value = Vec<(u8, u64)>> {
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Rehash(u64),
-    Resize { slots: u32, width: u32 },
+    Resize {
+        slots: u32,
+        width: u32,
+    },
     /// With one that was built alike and has counted as many of the items.
     Merge(usize),
     Cut,
     Drop,
-    Reset { keep_weights: bool },
+    Reset {
+        keep_weights: bool,
+    },
 }
 
 fn events() -> impl Strategy<Value = Option<Event>> {
