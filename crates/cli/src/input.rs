@@ -10,7 +10,7 @@ use ucl_streams::{Format, OnError, ReadOptions, Source, SpecError};
 use crate::fail::Usage;
 
 /// What to read, and how.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct InputArgs {
     /// Files in order, `-` for standard input (the default), or generators.
     ///

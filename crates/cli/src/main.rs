@@ -10,12 +10,17 @@ mod demo;
 mod eval;
 mod fail;
 mod input;
+mod inspect;
+mod merge;
 mod methods;
 mod plan;
 mod progress;
+mod query;
 mod reference;
 mod reproduce;
 mod show;
+mod stored;
+mod top;
 mod version;
 
 const EXIT_CODES: &str = "\
@@ -35,6 +40,10 @@ struct Cli {
 #[derive(clap::Subcommand)]
 enum Command {
     Count(count::Args),
+    Query(query::Args),
+    Top(top::Args),
+    Inspect(inspect::Args),
+    Merge(merge::Args),
     Eval(eval::Args),
     Plan(plan::Args),
     Methods(methods::Args),
@@ -52,6 +61,10 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Count(args) => count::run(&args),
+        Command::Query(args) => query::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Merge(args) => merge::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Methods(args) => methods::run(&args),

@@ -27,6 +27,7 @@
 mod merge;
 
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use ucl_data_plane::Geometry;
 use ucl_equations::{ColumnId, Columns, Workspace, em, peeling};
 
@@ -45,7 +46,7 @@ pub const BLOCK: usize = 16;
 const SMALL: f64 = 0.01;
 
 /// A closed epoch that waits for its block.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Epoch {
     /// The epoch's own counters.
     pub counters: Packed,
@@ -77,7 +78,7 @@ impl Epoch {
 }
 
 /// The running sums.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Totals {
     /// Decoded so far, per column.
     estimates: Vec<f64>,
@@ -89,7 +90,7 @@ pub(crate) struct Totals {
 }
 
 /// What the checks of single epochs add up to ([`self_check`](crate::self_check)).
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Checked {
     /// The weight of the rows left out.
     weight: f64,
@@ -101,6 +102,11 @@ impl Checked {
     pub fn add(&mut self, other: Self) {
         self.weight += other.weight;
         self.missed += other.missed;
+    }
+
+    /// Whether sums of weights can come to it.
+    pub fn is_sound(&self) -> bool {
+        [self.weight, self.missed].iter().all(|sum| sum.is_finite() && *sum >= 0.0)
     }
 
     /// The share of the weight that was predicted wrongly.
@@ -116,6 +122,11 @@ impl Totals {
 
     pub fn uppers(&self) -> &[u64] {
         &self.uppers
+    }
+
+    /// Epochs decoded.
+    pub fn epochs(&self) -> u64 {
+        self.epochs
     }
 
     pub fn unexplained(&self) -> u64 {

@@ -2,20 +2,21 @@
 
 use std::collections::HashSet;
 
+use serde::{Deserialize, Serialize};
 use ucl_data_plane::Memory;
 
 use crate::registry::KeyId;
 
 /// A slot's holder and the exact weight it held: 0 if it was flushed or exchanged into the sketch, and then it may be hit
 /// again without a word about who it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Held {
     pub key: KeyId,
     pub count: u64,
 }
 
 /// Per slot, what the last cut said.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct HeavyMirror {
     slots: Vec<Option<Held>>,
 }
@@ -28,6 +29,11 @@ impl HeavyMirror {
     /// How many slots there are.
     pub fn len(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Whether the slot is held.
+    pub fn holds(&self, slot: u32) -> bool {
+        self.slots[slot as usize].is_some()
     }
 
     /// A slot changed. `holder` is given if it was taken since the last cut; the former holder, which was then evicted

@@ -1,12 +1,16 @@
 //! An epoch's counters while they wait for their block: mostly small, so mostly four or eight bits each.
 
+use serde::{Deserialize, Serialize};
+use ucl_data_plane::{Inconsistent, ensure};
+
 /// Whole numbers packed into 4 or 8 bits, with those that do not fit on the side.
 ///
 /// A block of 16 epochs waits to be decoded together; as 64-bit words they would be by far the largest part of a control
 /// plane with few keys.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Packed {
     /// Low nibble first; the largest value of a cell says "on the side".
+    #[serde(with = "serde_bytes")]
     cells: Vec<u8>,
     nibbles: bool,
     len: usize,
@@ -51,6 +55,18 @@ impl Packed {
         values
     }
 
+    /// Fails for what is not the packing of `want` values.
+    pub fn check(&self, want: usize) -> Result<(), Inconsistent> {
+        let (cells, len) = (self.cells.len(), self.len);
+        let whole = len == want && cells == if self.nibbles { len.div_ceil(2) } else { len };
+        ensure(whole, || format!("{len} counters in {cells} cells of an epoch of {want}"))?;
+        let ordered =
+            self.aside.is_sorted_by(|a, b| a.0 < b.0) && self.aside.iter().all(|&(at, _)| (at as usize) < len);
+        ensure(ordered, || format!("{} counters beside {len} cells are not in their order", self.aside.len()))?;
+        // Every value has one packing.
+        ensure(Self::new(&self.unpack()) == *self, || format!("{len} counters are packed as no epoch's are"))
+    }
+
     pub fn memory(&self) -> usize {
         self.cells.capacity() + self.aside.capacity() * size_of::<(u32, i64)>()
     }
@@ -69,6 +85,23 @@ mod tests {
         ], 0..200)) {
             prop_assert_eq!(Packed::new(&values).unpack(), values);
         }
+    }
+
+    #[test]
+    fn what_no_packing_gives_is_refused() {
+        let good = Packed::new(&[1, 2, 3, 300, 5]);
+        assert_eq!(good.check(5), Ok(()));
+        assert!(good.check(4).is_err());
+        let damaged = |damage: fn(&mut Packed)| {
+            let mut packed = good.clone();
+            damage(&mut packed);
+            packed.check(5)
+        };
+        assert!(damaged(|packed| packed.cells.truncate(2)).is_err());
+        assert!(damaged(|packed| packed.aside[0].0 = 5).is_err());
+        assert!(damaged(|packed| packed.aside.push((3, 7))).is_err());
+        assert!(damaged(|packed| packed.aside.clear()).is_err());
+        assert!(damaged(|packed| packed.aside[0].1 = 3).is_err());
     }
 
     #[test]

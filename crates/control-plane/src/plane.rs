@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use ucl_data_plane::{Config, Cut, Geometry, HashSeed, KeyFlags, KeyRef, Memory, Report, ReportSink};
 use ucl_equations::{ColumnId, Columns, Workspace, em};
 use ucl_learned::TrainBudget;
@@ -34,7 +35,7 @@ use crate::window::Window;
 /// let settings = Settings { decoder: DecoderKind::Delta, retain_epochs: 100, ..Settings::default() };
 /// assert_eq!(settings.window, 128);
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The decoder that answers.
     pub decoder: DecoderKind,
@@ -75,6 +76,13 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// How long one training may take: what was asked for, or all that the network's configuration allows.
+    pub(crate) fn budget(&self) -> TrainBudget {
+        self.train_budget.unwrap_or(TrainBudget::whole(&self.learned))
+    }
+}
+
 /// A control plane that cannot be built.
 ///
 /// ```
@@ -98,7 +106,7 @@ pub enum SettingsError {
 }
 
 /// What is known of one key beside its number. Every key has one, so it is kept small: one word.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct KeyState(u64);
 
 impl KeyState {
@@ -159,12 +167,10 @@ impl Mode {
                 series: Series::new(settings.retain_epochs),
             },
             DecoderKind::Learned | DecoderKind::Refined => {
-                let budget = settings.train_budget.unwrap_or(TrainBudget::whole(&settings.learned));
+                let budget = settings.budget();
                 let (learned, fallback) = (settings.learned.clone(), settings.fallback);
                 let network = Box::new(Learned::new(geometry, learned, budget, fallback, settings.seed)?);
-                let kind = if geometry.signed { DecoderKind::Lsmr } else { DecoderKind::Em };
-                let fallback = Classic::new(kind, settings.em).expect("a classic kind");
-                Self::Learned { network, fallback }
+                Self::Learned { network, fallback: fallback_of(geometry, settings) }
             }
             kind => Self::Classic(Classic::new(kind, settings.em).expect("the other kinds are classic")),
         })
@@ -201,7 +207,7 @@ pub struct ControlPlane {
     /// Columns at the last cut: those beyond are new in the open epoch.
     pub(crate) columns_at_cut: usize,
     /// Evictions learned of in the open epoch, from the slots of the cut being received.
-    evicted: Vec<(ColumnId, u64)>,
+    pub(crate) evicted: Vec<(ColumnId, u64)>,
     /// New columns of the open epoch whose keys may have been in the sketch before: the Bloom filter had lost them.
     pub(crate) late: Vec<ColumnId>,
     /// All keys that the Bloom filter had lost and that became known all the same.
@@ -217,11 +223,11 @@ pub struct ControlPlane {
     pub(crate) moved: Vec<Held>,
     /// Items and their weight at the last cut.
     pub(crate) at_cut: (u64, u64),
-    cuts: u64,
+    pub(crate) cuts: u64,
     /// Time spent on decoding closed epochs.
-    decoding: Duration,
-    lagging: bool,
-    fault: Option<Fault>,
+    pub(crate) decoding: Duration,
+    pub(crate) lagging: bool,
+    pub(crate) fault: Option<Fault>,
 }
 
 /// Why a control plane's answers can no longer be trusted.
@@ -518,6 +524,12 @@ impl ControlPlane {
         }
         memory
     }
+}
+
+/// Who answers while the network cannot.
+pub(crate) fn fallback_of(geometry: Geometry, settings: &Settings) -> Classic {
+    let kind = if geometry.signed { DecoderKind::Lsmr } else { DecoderKind::Em };
+    Classic::new(kind, settings.em).expect("a classic kind")
 }
 
 /// Decodes counters by the snapshot decoder; which one answered, and whether as a fallback.

@@ -4,7 +4,9 @@
 //! plane's own, so one hash of a queried key serves the lookup here and its columns alike.
 
 use hashbrown::HashTable;
-use ucl_data_plane::{HashSeed, KeyFormat, digest};
+use hashbrown::hash_table::Entry;
+use serde::{Deserialize, Serialize};
+use ucl_data_plane::{Config, HashSeed, Inconsistent, KeyFormat, MAX_KEY_BYTES, digest, ensure};
 
 /// A known key. Handed out in order of first report; never reused.
 ///
@@ -12,7 +14,7 @@ use ucl_data_plane::{HashSeed, KeyFormat, digest};
 /// use ucl_control_plane::KeyId;
 /// assert!(KeyId(3) < KeyId(4)); // 3 became known first
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct KeyId(pub u32);
 
 /// The known keys.
@@ -24,14 +26,19 @@ pub struct KeyId(pub u32);
 /// let (id, new) = registry.intern(b"key1");
 /// assert!(new && registry.find(b"key1") == Some(id) && registry.key(id) == b"key1");
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Registry {
     format: KeyFormat,
+    // Of the seed, what digests come from; the rest is the first configuration's, and after a load the last one's: where a
+    // key sits in the table is nobody's business. The table follows from the keys.
     seed: HashSeed,
+    #[serde(skip)]
     table: HashTable<u32>,
     /// What sits in slots: `slot_bytes` bytes per key.
+    #[serde(with = "serde_bytes")]
     identities: Vec<u8>,
     /// Long keys in full, one after the other; empty for fixed sizes, where the identity is the key.
+    #[serde(with = "serde_bytes")]
     names: Vec<u8>,
     /// Where each long key ends in `names`. A key with no bytes here was seen only by its digest.
     name_ends: Vec<u64>,
@@ -186,6 +193,52 @@ impl Registry {
     /// Bytes of the index around them.
     pub fn index_bytes(&self) -> usize {
         self.table.allocation_size() + self.name_ends.capacity() * size_of::<u64>()
+    }
+}
+
+/// More different keys than this with one and the same hash of 64 bits do not come by chance.
+const MOST_ALIKE: usize = 64;
+
+impl Registry {
+    /// Makes a registry that was just read usable, or says why it cannot be one of this configuration.
+    pub(crate) fn restored(mut self, config: &Config) -> Result<Self, Inconsistent> {
+        let (bytes, held) = (config.keys.slot_bytes(), self.identities.len());
+        ensure(self.format == config.keys, || format!("a registry of {}, not of {}", self.format, config.keys))?;
+        let whole = held.is_multiple_of(bytes) && held / bytes <= u32::MAX as usize;
+        ensure(whole, || format!("{held} bytes of keys of {bytes} bytes each"))?;
+        self.seed = self.seed.rehashed(config.seed);
+        self.check_names()?;
+        // A table of keys that all hash alike would take hours to fill.
+        let mut hashes: Vec<u64> = self.ids().map(|id| hash(&self.seed, self.identity_of(id))).collect();
+        hashes.sort_unstable();
+        let most = hashes.chunk_by(|a, b| a == b).map(<[u64]>::len).max().unwrap_or(0);
+        ensure(most <= MOST_ALIKE, || format!("{most} keys with the same hash"))?;
+        let (seed, identities) = (&self.seed, &self.identities);
+        let identity = |id: u32| &identities[id as usize * bytes..][..bytes];
+        for id in 0..hashes.len() as u32 {
+            let (own, of) = (identity(id), |&id: &u32| hash(seed, identity(id)));
+            match self.table.entry(hash(seed, own), |&other| identity(other) == own, of) {
+                Entry::Occupied(first) => {
+                    return Err(Inconsistent(format!("keys {} and {id} are the same", first.get())));
+                }
+                Entry::Vacant(place) => place.insert(id),
+            };
+        }
+        Ok(self)
+    }
+
+    /// Only digests have names beside them, and each name has its digest.
+    fn check_names(&self) -> Result<(), Inconsistent> {
+        let (ends, names) = (&self.name_ends, self.names.len() as u64);
+        let wanted = if self.format == KeyFormat::Digest { self.len() } else { 0 };
+        let tiled = ends.len() == wanted && ends.is_sorted() && ends.last().copied().unwrap_or(0) == names;
+        ensure(tiled, || format!("{names} bytes of names for {wanted} keys do not end where they should"))?;
+        for id in self.ids().take(wanted) {
+            let name = self.name(id);
+            let own = name.is_empty() || digest(name, self.seed.digest_seed()) == *self.identity_of(id);
+            ensure(own && name.len() <= MAX_KEY_BYTES, || format!("key {} has a name that is not its own", id.0))?;
+        }
+        Ok(())
     }
 }
 

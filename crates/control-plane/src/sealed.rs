@@ -17,6 +17,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::heavy::Held;
 use crate::plane::KeyState;
 use crate::registry::KeyId;
@@ -29,7 +31,7 @@ use crate::view::unknown_upper;
 /// use ucl_control_plane::{ChangeKind, Settings};
 /// assert_eq!(Settings::default().change, ChangeKind::Sealed);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChangeKind {
     /// They are decoded and frozen.
     #[default]
@@ -41,7 +43,7 @@ pub enum ChangeKind {
 }
 
 /// What a key has in one segment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Part {
     pub estimate: u64,
     pub lower: u64,
@@ -66,16 +68,16 @@ fn round(x: f64) -> u64 {
 }
 
 /// A segment that is no longer counted in.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Sealed {
     pub segment: Arc<Segment>,
     /// By column.
-    parts: Vec<Part>,
+    pub(crate) parts: Vec<Part>,
     pub end: End,
 }
 
 /// The moment when a segment was sealed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct End {
     /// Which of the merged streams, 0 for the first; those up to `through` had become one with it by then.
     pub stream: u32,
@@ -89,6 +91,11 @@ pub(crate) struct End {
 }
 
 impl End {
+    /// Whether it counts in what an earlier end of the same streams counted.
+    pub fn covers(&self, earlier: &Self) -> bool {
+        (self.stream..=self.through).contains(&earlier.stream)
+    }
+
     fn renumbered(&self, ids: &[KeyId], streams: u32) -> Self {
         let held = self.held.iter().map(|held| Held { key: ids[held.key.0 as usize], ..*held }).collect();
         Self { stream: self.stream + streams, through: self.through + streams, held, ..*self }
@@ -145,23 +152,28 @@ impl Sealed {
 }
 
 /// All sealed segments, oldest first.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Past {
     pub sealed: Vec<Arc<Sealed>>,
     /// Where counting starts in streams whose first segments were dropped.
-    dropped: Vec<End>,
+    pub(crate) dropped: Vec<End>,
     /// Streams merged into this one: 1 up to this number.
     pub streams: u32,
 }
 
 impl Past {
+    /// Whether nothing was ever sealed or merged.
+    pub fn is_new(&self) -> bool {
+        self.sealed.is_empty() && self.dropped.is_empty() && self.streams == 0
+    }
+
     /// Drops the oldest segment; whether there was one.
     pub fn drop_oldest(&mut self) -> bool {
         if self.sealed.is_empty() {
             return false;
         }
         let end = self.sealed.remove(0).end.clone();
-        self.dropped.retain(|earlier| !(end.stream..=end.through).contains(&earlier.stream));
+        self.dropped.retain(|earlier| !end.covers(earlier));
         self.dropped.push(end);
         true
     }
@@ -190,8 +202,9 @@ impl Past {
             self.sealed.push(Arc::new(Sealed { segment, parts: sealed.parts.clone(), end }));
         }
         self.dropped.extend(other.dropped.iter().map(|end| end.renumbered(ids, streams)));
-        // Each stream's segments stay in their order.
-        self.sealed.sort_by_key(|sealed| (sealed.end.items, sealed.end.stream));
+        // Each stream's segments stay in their order, for the sort is stable: also one that ended where those merged into it
+        // had, because nothing came in between.
+        self.sealed.sort_by_key(|sealed| sealed.end.items);
         self.streams += other.streams + 1;
     }
 

@@ -4,10 +4,12 @@
 //! every row of unsigned counters must add up to the weight that the data plane says it put in. A lost, repeated or
 //! reordered report breaks that sum, and is named, never silently wrong.
 
-use ucl_data_plane::{BaseMap, ColumnMap, Config, Cut, HashSeed};
+use serde::{Deserialize, Serialize};
+use ucl_data_plane::{BaseMap, ColumnMap, Config, Cut, HashSeed, Inconsistent, ensure};
 use ucl_equations::{ColumnId, Columns};
 
-use crate::registry::{KeyId, key_hash};
+use crate::registry::{KeyId, Registry, key_hash};
+use crate::state::check_rows;
 use crate::tight;
 
 /// Marks a key without a column.
@@ -22,15 +24,20 @@ const NONE: u32 = u32::MAX;
 /// let segment = Segment::new(config);
 /// assert_eq!((segment.cumulative().len(), segment.columns().len()), (4096, 0));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Segment {
     config: Config,
+    // The configuration and the keys give all columns again.
+    #[serde(skip, default = "crate::state::no_seed")]
     seed: HashSeed,
+    #[serde(skip, default = "crate::state::no_map")]
     map: BaseMap,
+    #[serde(skip, default = "crate::state::no_columns")]
     columns: Columns,
     /// The key of each column.
     keys: Vec<KeyId>,
     /// The column of each key, [`NONE`] for none.
+    #[serde(skip)]
     column_of: Vec<u32>,
     /// Counters of all closed epochs.
     cumulative: Vec<i64>,
@@ -125,6 +132,11 @@ pub enum ReportError {
 impl Segment {
     /// An empty segment.
     pub fn new(config: Config) -> Self {
+        let counters = config.shape.geometry().counters();
+        Self { cumulative: vec![0; counters], ..Self::without_counters(config) }
+    }
+
+    fn without_counters(config: Config) -> Self {
         let geometry = config.shape.geometry();
         let (counters, degree) = (geometry.counters(), usize::from(geometry.degree));
         Self {
@@ -134,7 +146,7 @@ impl Segment {
             columns: if geometry.signed { Columns::signed(counters, degree) } else { Columns::ones(counters, degree) },
             keys: Vec::new(),
             column_of: Vec::new(),
-            cumulative: vec![0; counters],
+            cumulative: Vec::new(),
             carried: Vec::new(),
             carries: 0,
             sketch_weight: 0,
@@ -204,6 +216,16 @@ impl Segment {
         Ok(())
     }
 
+    /// What carries have brought to each counter since the last cut; empty for nothing.
+    pub(crate) fn carried(&self) -> &[i64] {
+        &self.carried
+    }
+
+    /// What all carries since the last cut come to.
+    pub(crate) fn carries(&self) -> u64 {
+        self.carries
+    }
+
     /// The open epoch's counters, by their remainders.
     pub(crate) fn open_epoch(&self, remainders: &[i64]) -> Vec<i64> {
         let mut counters = remainders.to_vec();
@@ -247,6 +269,36 @@ impl Segment {
             }
         }
         Ok(epoch)
+    }
+
+    /// Makes a segment that was just read usable, or says why it cannot be one.
+    pub(crate) fn restored(mut self, registry: &Registry) -> Result<Self, Inconsistent> {
+        let config = self.config;
+        config.check()?;
+        ensure(config.keys == registry.format(), || {
+            format!("a segment of {}, but a registry of {}", config.keys, registry.format())
+        })?;
+        let (shape, sketch_weight) = (&config.shape, self.sketch_weight);
+        let (want, cumulative, carried) = (shape.geometry().counters(), self.cumulative.len(), self.carried.len());
+        let lengths = cumulative == want && (carried == want || carried == 0);
+        ensure(lengths, || format!("{cumulative} and {carried} counters in a segment of {want}"))?;
+        ensure(sketch_weight <= i64::MAX as u64, || format!("a weight of {sketch_weight} in the sketch"))?;
+        check_rows(&self.cumulative, shape, sketch_weight)?;
+        let unit = shape.counter_bits.carry_unit(shape.signed());
+        let stray = self.carried.iter().position(|carried| carried % unit != 0);
+        ensure(stray.is_none(), || format!("the carries of counter {stray:?} are no multiple of {unit}"))?;
+        let carries = self.carried.iter().fold(0u64, |sum, carried| sum.wrapping_add((carried / unit) as u64));
+        ensure(carries == self.carries, || format!("carries of {carries} in all, not {}", self.carries))?;
+        // Lengths are what they should be: only now is anything built from them.
+        let keys = std::mem::take(&mut self.keys);
+        let Self { cumulative, carried, .. } = self;
+        self = Self { cumulative, carried, carries, sketch_weight, ..Self::without_counters(config) };
+        for (column, &key) in keys.iter().enumerate() {
+            let fresh = (key.0 as usize) < registry.len() && self.column_of(key).is_none();
+            ensure(fresh, || format!("column {column} belongs to key {}, of {}", key.0, registry.len()))?;
+            self.ensure_column(key, registry.identity_of(key));
+        }
+        Ok(self)
     }
 
     /// The counters of all closed epochs.

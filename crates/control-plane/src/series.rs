@@ -17,6 +17,8 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::registry::KeyId;
 
 /// One epoch's counts.
@@ -25,7 +27,7 @@ use crate::registry::KeyId;
 /// let nothing = ucl_control_plane::EpochCounts::default();
 /// assert_eq!(nothing.of(ucl_control_plane::KeyId(1)), 0.0);
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EpochCounts {
     /// Items inserted before the epoch ended.
     pub items: u64,
@@ -81,7 +83,7 @@ impl EpochCounts {
 /// assert_eq!(view.series().changes(0..1, 2..3, 1)[0].after, 30.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Series {
     epochs: VecDeque<Arc<EpochCounts>>,
     retention: usize,

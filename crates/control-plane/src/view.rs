@@ -319,6 +319,7 @@ impl ControlPlane {
         for record in &mut records {
             record.upper = record.upper.min(peeked.weight - past.since_weight());
             record.estimate = record.estimate.min(record.upper);
+            record.lower = record.lower.min(record.upper);
         }
         let segment = SegmentAtCut {
             mapping: Segment::new(config),
@@ -503,7 +504,7 @@ impl QueryView {
 
     /// Shannon entropy of the estimated distribution over keys, in bits.
     pub fn entropy(&self) -> f64 {
-        let total: u64 = self.records.iter().map(|record| record.estimate).sum();
+        let total: u128 = self.records.iter().map(|record| u128::from(record.estimate)).sum();
         let shares = self.records.iter().map(|record| record.estimate as f64 / total.max(1) as f64);
         -shares.filter(|&p| p > 0.0).map(|p| p * p.log2()).sum::<f64>()
     }
@@ -541,7 +542,7 @@ impl QueryView {
 
     /// The mean of `upper - lower` over the known keys.
     pub fn mean_bound_width(&self) -> f64 {
-        let width: u64 = self.records.iter().map(|record| record.upper - record.lower).sum();
+        let width: u128 = self.records.iter().map(|record| u128::from(record.upper - record.lower)).sum();
         width as f64 / self.records.len().max(1) as f64
     }
 

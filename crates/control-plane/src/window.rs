@@ -2,18 +2,30 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// One cut's cumulative counters.
 ///
 /// ```
 /// let snapshot = ucl_control_plane::Snapshot { counters: vec![3.0, 4.0], interval_weight: 7.0 };
 /// assert_eq!(snapshot.counters.iter().sum::<f64>(), snapshot.interval_weight);
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The counters since the segment opened.
+    #[serde(serialize_with = "as_integers", deserialize_with = "from_integers")]
     pub counters: Vec<f64>,
     /// Weight that entered the sketch in the epoch before the cut.
     pub interval_weight: f64,
+}
+
+/// They are whole numbers, which take a byte or two where a float takes eight.
+fn as_integers<S: Serializer>(counters: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(counters.iter().map(|&counter| counter as i64))
+}
+
+fn from_integers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
+    Ok(Vec::<i64>::deserialize(deserializer)?.into_iter().map(|counter| counter as f64).collect())
 }
 
 /// A sliding window over the snapshots.
@@ -27,7 +39,7 @@ pub struct Snapshot {
 /// assert_eq!((window.len(), window.seen()), (2, 3));
 /// assert_eq!(window.iter().next().unwrap().counters, [20.0, 7.0]);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Window {
     snapshots: VecDeque<Snapshot>,
     length: usize,

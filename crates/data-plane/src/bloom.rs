@@ -15,6 +15,7 @@ use crate::hash::{BloomHash, KeyHash};
 
 /// How a key's bits are placed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum BloomKind {
     /// Anywhere.
     #[default]
@@ -35,13 +36,14 @@ impl BloomKind {
 
 /// A set of keys with false positives and no false negatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BloomFilter {
-    kind: BloomKind,
-    hashes: u8,
-    bits: u32,
+    pub(crate) kind: BloomKind,
+    pub(crate) hashes: u8,
+    pub(crate) bits: u32,
     /// How many bits are set.
-    set_bits: u32,
-    words: Vec<u32>,
+    pub(crate) set_bits: u32,
+    pub(crate) words: Vec<u32>,
 }
 
 impl BloomFilter {

@@ -15,6 +15,7 @@ use crate::hash::{KeyHash, MAX_DEGREE};
 
 /// One counter of the linear sketch: row-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CounterIndex(pub u32);
 
 /// Which linear sketch counts what the heavy part hands on.
@@ -25,6 +26,7 @@ pub struct CounterIndex(pub u32);
 /// assert!(Base::CountSketch.signed() && !Base::FlowRadar.signed());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Base {
     /// One counter in each row, all coefficients 1 (Cormode and Muthukrishnan 2005): counters are upper bounds.
     #[default]

@@ -13,6 +13,7 @@ use crate::report::ReportRule;
 
 /// The sizes of the three parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Shape {
     /// Which table holds the hot keys.
     pub heavy: HeavyKind,
@@ -121,6 +122,7 @@ const fn deferred_entry_bytes(key_bytes: usize) -> usize {
 /// assert!(config.memory().total() > 65_536); // 13-byte keys want fewer slots in the same budget
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Config {
     /// How keys sit in slots.
     pub keys: KeyFormat,

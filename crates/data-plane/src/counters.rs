@@ -17,6 +17,7 @@ use crate::ConfigError;
 
 /// Bits per counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum CounterBits {
     /// Two counters to the byte.
     B4,
@@ -72,10 +73,11 @@ impl fmt::Display for CounterBits {
 
 /// The words behind the counters. Signed counters use the same words, in two's complement.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 enum Words {
     /// Two counters a byte, the even one in the low half.
-    B4(Vec<u8>),
-    B8(Vec<u8>),
+    B4(#[cfg_attr(feature = "serde", serde(with = "serde_bytes"))] Vec<u8>),
+    B8(#[cfg_attr(feature = "serde", serde(with = "serde_bytes"))] Vec<u8>),
     B16(Vec<u16>),
     B32(Vec<u32>),
 }
@@ -117,6 +119,7 @@ pub(crate) enum Unsigned<'a> {
 
 /// A fixed number of counters of one width.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Counters {
     len: usize,
     signed: bool,
@@ -179,6 +182,16 @@ impl Counters {
             Words::B8(_) => CounterBits::B8,
             Words::B16(_) => CounterBits::B16,
             Words::B32(_) => CounterBits::B32,
+        }
+    }
+
+    /// How many words there are behind the counters.
+    #[cfg(feature = "serde")]
+    pub(crate) fn words_len(&self) -> usize {
+        match &self.words {
+            Words::B4(words) | Words::B8(words) => words.len(),
+            Words::B16(words) => words.len(),
+            Words::B32(words) => words.len(),
         }
     }
 

@@ -58,8 +58,21 @@ impl HashSeed {
     }
 
     /// Other hashes, but the same digests: a digest names its key, whatever becomes of the sketch.
-    pub(crate) fn rehashed(&self, seed: u64) -> Self {
+    ///
+    /// ```
+    /// use ucl_data_plane::HashSeed;
+    /// let (first, next) = (HashSeed::new(1), HashSeed::new(1).rehashed(2));
+    /// assert_eq!(next.digest_seed(), first.digest_seed());
+    /// assert_eq!(next.hash(b"key1"), HashSeed::new(2).hash(b"key1"));
+    /// ```
+    pub fn rehashed(&self, seed: u64) -> Self {
         Self { digest: self.digest, ..Self::new(seed) }
+    }
+
+    /// Some seed with these digests.
+    #[cfg(feature = "serde")]
+    pub(crate) fn with_digest_seed(digest: u64) -> Self {
+        Self { digest, ..Self::new(0) }
     }
 
     /// The seed for digests of long keys.

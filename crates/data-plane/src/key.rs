@@ -13,6 +13,7 @@ pub const MAX_KEY_BYTES: usize = 65_535;
 
 /// How keys sit in the heavy part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum KeyFormat {
     /// Every key has this many bytes (4, 8, 13 or 16) and sits in its slot as it is.
     Fixed(u8),

@@ -45,6 +45,8 @@ mod key;
 mod plane;
 mod refresh;
 mod report;
+#[cfg(feature = "serde")]
+mod state;
 
 pub use bloom::{BloomFilter, BloomKind};
 pub use column::{ArrayMap, Base, BaseMap, Column, ColumnMap, CounterIndex, Geometry, RowMap, UnknownBase};
@@ -58,3 +60,5 @@ pub use heavy::{
 pub use key::{KeyFormat, MAX_KEY_BYTES, digest};
 pub use plane::{DataPlane, MergeError};
 pub use report::{Cut, KeyFlags, KeyRef, Opening, Report, ReportRule, ReportSink};
+#[cfg(feature = "serde")]
+pub use state::{Inconsistent, RestoredHeavy, ensure};

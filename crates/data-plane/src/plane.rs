@@ -23,30 +23,35 @@ use crate::report::{Cut, KeyFlags, KeyRef, Report, ReportRule, ReportSink};
 
 /// What runs where the stream is seen: heavy part, linear sketch and Bloom filter for keys of `N` bytes in the slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct DataPlane<const N: usize, H = VotingFilter<N>> {
-    heavy: H,
-    light: Light,
-    totals: Totals,
+    pub(crate) heavy: H,
+    pub(crate) light: Light,
+    pub(crate) totals: Totals,
 }
 
 /// Everything behind the heavy part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Light {
-    config: Config,
-    seed: HashSeed,
-    map: BaseMap,
-    counters: Counters,
-    bloom: BloomFilter,
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Light {
+    pub(crate) config: Config,
+    // Of the seed, what a change has kept from the first configuration; the rest follows from this one.
+    pub(crate) seed: HashSeed,
+    #[cfg_attr(feature = "serde", serde(skip, default = "crate::state::no_map"))]
+    pub(crate) map: BaseMap,
+    pub(crate) counters: Counters,
+    pub(crate) bloom: BloomFilter,
     refresh: Refresh,
-    sketch_weight: u64,
+    pub(crate) sketch_weight: u64,
     carries: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Totals {
-    items: u64,
-    weight: u64,
-    smallest_weight: u64,
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Totals {
+    pub(crate) items: u64,
+    pub(crate) weight: u64,
+    pub(crate) smallest_weight: u64,
 }
 
 impl Totals {
@@ -145,9 +150,19 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         &self.light.bloom
     }
 
+    /// The seed of the digests of long keys: the first configuration's, whatever became of the sketch.
+    pub fn digest_seed(&self) -> u64 {
+        self.light.seed.digest_seed()
+    }
+
     /// Items inserted so far.
     pub fn items(&self) -> u64 {
         self.totals.items
+    }
+
+    /// Their weight.
+    pub fn weight(&self) -> u64 {
+        self.totals.weight
     }
 
     /// Bytes by part, as held.

@@ -8,6 +8,7 @@ const MOST: f64 = 1.0 / 8.0;
 /// A choice of keys by hash, another one in every epoch: the same key is not chosen twice in one epoch and passed over in
 /// another for lack of luck, and no random state is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Refresh {
     /// Of 2^32.
     threshold: u32,

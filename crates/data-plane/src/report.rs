@@ -9,6 +9,7 @@ use crate::counters::Counters;
 
 /// Which keys are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ReportRule {
     /// As in the paper: a passed key if the Bloom filter did not have it (cold); an evicted key always, as hot if it was
     /// hit again after taking its slot, else as cold if new.

@@ -5,10 +5,12 @@
 //! Flat arrays keep the products `A x` and `Aᵀ y` streaming. An index may repeat within a column (FlowRadar hashing
 //! a key twice to one counter): its coefficients then add.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Error;
 
 /// One column of `A`. Column numbers are handed out in order and never move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ColumnId(pub u32);
 
 /// What stands at a column's counters.

@@ -22,6 +22,7 @@ use crate::columns::{ColumnId, Columns};
 use crate::error::{Error, check_len, check_non_negative, check_option};
 use crate::info::{Info, Stop};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 /// Live keys per chunk, at least; a chunk must also have far more entries than sums to clear and add. A system below
 /// two chunks stays in the calling thread.
@@ -38,7 +39,7 @@ const NOTHING: f64 = 1e-20;
 const SINGLE_LIMIT: f64 = (1u32 << 20) as f64;
 
 /// The number format of an iteration.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Precision {
     /// Single while the largest counter is below 2^20, where its rounding stays well below half a count; double above.
     #[default]
@@ -50,7 +51,7 @@ pub enum Precision {
 }
 
 /// How long a multiplicative solver runs, and in which number format.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MultiplicativeOptions {
     /// Iterations at most. With 0 the answer is the start, less what must be zero.
     pub iterations: usize,

@@ -122,7 +122,13 @@ impl Solver {
             // As many bucket blocks as the file has; what is in them is checked below.
             let has = |i: usize| file.tensor(&format!("bucket.{i}.head.0.bias")).is_ok();
             let blocks = (0..).take_while(|&i| has(i)).count();
-            next.parameters.resize(self.layout.len(blocks), 0.0);
+            // Before room is made for them: names alone must not ask for gigabytes.
+            let (needed, bytes) = (self.layout.len(blocks), bytes.len());
+            if needed > bytes / size_of::<f32>() {
+                let text = format!("{blocks} buckets are named, {needed} parameters, but the file has {bytes} bytes");
+                return Err(CheckpointError::Mismatch(vec![text]));
+            }
+            next.parameters.resize(needed, 0.0);
         }
         let parameters = next.parameters.len();
         let mut reader = Reader { file: &file, expected: Vec::new(), problems: Vec::new() };

@@ -1,5 +1,6 @@
 //! Sizes of the problem and of the network, and what training aims at.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// The sketch as the network sees it: `rows` rows of `width` counters, counter `row * width + column`.
@@ -31,7 +32,7 @@ impl Shape {
 /// assert!(without_sr.validate().is_ok());
 /// assert!(Config { hidden: 7, ..Config::default() }.validate().is_err());
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// Hidden dimension `h`: even, at least 4 (half of the bucket embedding is sines, half cosines).
     pub hidden: usize,

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use crate::adam::Adam;
 use crate::config::Config;
 use crate::loss::{Context, Losses, Workspace, add_gradient};
@@ -22,7 +24,7 @@ use crate::solver::Solver;
 /// let online = TrainBudget::steps(8);
 /// assert_eq!(online.steps, 8);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrainBudget {
     /// Passes over the window, at most.
     pub epochs: usize,
@@ -35,7 +37,7 @@ pub struct TrainBudget {
 }
 
 /// Which weights training leaves behind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Keep {
     /// Those at the end of the epoch with the smallest loss (and the optimiser as it was then).
     Best,

@@ -5,14 +5,15 @@
 //! epochs are added together (they are linear) and nothing is dropped. The *trainer* thread works on a copy of the window
 //! and hands the trained network back.
 
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver as Channel, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use ucl_control_plane::{ControlPlane, Settings, SettingsError};
-use ucl_data_plane::{Config, Opening, Report, ReportSink};
-use ucl_wire::{Encoder, Message, Receiver};
+use ucl_data_plane::{Config, Inconsistent, Opening, Report, ReportSink};
+use ucl_wire::{Encoder, EncoderState, Message, Receiver};
 
 use crate::sketch::Out;
 
@@ -24,6 +25,7 @@ pub(crate) struct Background {
     encoder: Option<Box<Encoder<Out>>>,
     shared: Arc<Shared>,
     drain: Option<JoinHandle<()>>,
+    train_every: Option<u64>,
 }
 
 struct Shared {
@@ -40,6 +42,30 @@ impl Background {
         // The drain thread decides when to train, and never does it itself.
         let train_every = settings.train_every;
         let control = ControlPlane::new(config, Settings { train_every: None, ..settings })?;
+        let encoder = |out| Ok::<_, Infallible>(Encoder::new(0, config, out).expect("a valid shape"));
+        let Ok(background) = Self::run(control, train_every, Receiver::new(0), encoder);
+        Ok(background)
+    }
+
+    /// Goes on with a control plane and an encoder that were stopped. It was made for [`Background::settings`].
+    pub fn resume(mut control: ControlPlane, state: EncoderState) -> Result<Self, Inconsistent> {
+        let (config, train_every) = (*control.segment().config(), control.take_training());
+        let receiver = Receiver::resume(state.next(), config);
+        Self::run(control, train_every, receiver, |out| Encoder::restore(config, state, out))
+    }
+
+    /// The settings of the whole: those of the control plane, and when the trainer trains.
+    pub fn settings(&mut self) -> Settings {
+        let train_every = self.train_every;
+        self.with_control(|control| Settings { train_every, ..control.settings().clone() })
+    }
+
+    fn run<E>(
+        control: ControlPlane,
+        train_every: Option<u64>,
+        receiver: Receiver,
+        encoder: impl FnOnce(Out) -> Result<Encoder<Out>, E>,
+    ) -> Result<Self, E> {
         let stop = Arc::new(AtomicBool::new(false));
         let shared = Arc::new(Shared {
             control: Mutex::new(control),
@@ -58,10 +84,11 @@ impl Background {
         let draining = Arc::clone(&shared);
         let drain = std::thread::Builder::new()
             .name("ucl-drain".into())
-            .spawn(move || drain(&channel, &draining, train_every))
+            .spawn(move || drain(&channel, &draining, receiver, train_every))
             .expect("the system can start a thread");
-        let encoder = Encoder::new(0, config, out).expect("a valid shape");
-        Ok(Self { encoder: Some(Box::new(encoder)), shared, drain: Some(drain) })
+        // Should it fail, `out` goes with it, and the drain thread ends.
+        let encoder = Some(Box::new(encoder(out)?));
+        Ok(Self { encoder, shared, drain: Some(drain), train_every })
     }
 
     pub fn encoder(&mut self) -> &mut Encoder<Out> {
@@ -96,9 +123,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn drain(channel: &Channel<Vec<u8>>, shared: &Arc<Shared>, train_every: Option<u64>) {
-    let mut receiver = Receiver::new(0);
-    let mut trained_at = 0;
+fn drain(channel: &Channel<Vec<u8>>, shared: &Arc<Shared>, mut receiver: Receiver, train_every: Option<u64>) {
+    let cuts = lock(&shared.control).cuts();
+    let mut trained_at = train_every.and_then(|every| cuts.checked_rem(every)).map_or(cuts, |since| cuts - since);
     let mut trainer: Option<JoinHandle<()>> = None;
     for message in channel {
         {

@@ -1,5 +1,6 @@
 //! Two doors: by target (`memory`, `expected_keys`) or by shape.
 
+use serde::{Deserialize, Serialize};
 use ucl_control_plane::{DecoderKind, Settings, SettingsError};
 use ucl_data_plane::{Base, Config, ConfigError, CounterBits, HeavyKind, KeyFormat, ReportRule, Shape};
 
@@ -16,7 +17,7 @@ use crate::sketch::UclSketch;
 /// assert_eq!(sketch.view()?.estimate(b"never waits").estimate, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Execution {
     /// In the caller's thread, at every cut: deterministic.
     #[default]

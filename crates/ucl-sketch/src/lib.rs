@@ -33,10 +33,12 @@ mod bytes;
 pub mod plan;
 mod plane;
 mod sketch;
+pub mod state;
 
 pub use builder::{BuildError, Builder, Execution};
 pub use bytes::{Bytes, ParseBytesError};
 pub use sketch::{ChangeError, MergeError, Size, UclSketch};
+pub use state::{LoadError, SaveError};
 pub use ucl_control_plane::{
     BoundKind, Change, ChangeKind, ControlPlane, DecoderKind, EpochCounts, Estimate, Fallback, Fault, KeyId, QueryView,
     Registry, SelfCheck, Series, Settings, Source, Verdict,

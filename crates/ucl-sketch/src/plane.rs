@@ -1,12 +1,15 @@
 //! The data plane for any key size and heavy part: generic inside, enums here, so that no call per item is dynamic.
 
-use ucl_data_plane::{AnyHeavy, Config, ConfigError, DataPlane, KeyFormat, Memory, MergeError, ReportSink};
+use serde::{Deserialize, Serialize};
+use ucl_data_plane::{
+    AnyHeavy, Config, ConfigError, DataPlane, Inconsistent, KeyFormat, Memory, MergeError, ReportSink,
+};
 
 /// A data plane for keys of `N` bytes in the slots, with any heavy part.
 type Plane<const N: usize> = DataPlane<N, AnyHeavy<N>>;
 
 /// A data plane of one of the five kinds of keys.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum AnyPlane {
     K4(Plane<4>),
     K8(Plane<8>),
@@ -39,8 +42,25 @@ impl AnyPlane {
         })
     }
 
+    /// Makes a plane that was just read usable, or says why it cannot be one of this configuration.
+    pub fn restored(self, config: &Config) -> Result<Self, Inconsistent> {
+        Ok(match (self, config.keys) {
+            (Self::K4(plane), KeyFormat::Fixed(_)) => Self::K4(plane.restored(config)?),
+            (Self::K8(plane), KeyFormat::Fixed(_)) => Self::K8(plane.restored(config)?),
+            (Self::K13(plane), KeyFormat::Fixed(_)) => Self::K13(plane.restored(config)?),
+            (Self::K16(plane), KeyFormat::Fixed(_)) => Self::K16(plane.restored(config)?),
+            (Self::Digest(plane), KeyFormat::Digest) => Self::Digest(plane.restored(config)?),
+            (_, keys) => return Err(Inconsistent(format!("a data plane of another kind than for {keys}"))),
+        })
+    }
+
     pub fn config(&self) -> &Config {
         each!(self, plane => plane.config())
+    }
+
+    /// The seed of the digests of long keys, which a change of the sketch keeps.
+    pub fn digest_seed(&self) -> u64 {
+        each!(self, plane => plane.digest_seed())
     }
 
     pub fn memory(&self) -> Memory {
@@ -49,6 +69,10 @@ impl AnyPlane {
 
     pub fn items(&self) -> u64 {
         each!(self, plane => plane.items())
+    }
+
+    pub fn weight(&self) -> u64 {
+        each!(self, plane => plane.weight())
     }
 
     pub fn cut(&mut self, sink: &mut impl ReportSink) {

@@ -1,5 +1,7 @@
 //! Both planes in one process.
 
+use std::collections::BTreeMap;
+
 use ucl_control_plane::{ControlPlane, Fault, QueryView, Settings};
 use ucl_data_plane::{Config, ConfigError, KeyFormat, Memory, Report, ReportSink};
 use ucl_wire::{Encoder, Uplink};
@@ -10,6 +12,11 @@ use crate::plane::AnyPlane;
 
 /// A message goes out.
 pub(crate) type Out = Box<dyn FnMut(&[u8]) + Send>;
+
+/// Where messages go that are only measured.
+pub(crate) fn nowhere() -> Out {
+    Box::new(|_| ())
+}
 
 /// Near-exact counts per key of an unbounded stream, in a fixed memory budget.
 ///
@@ -28,13 +35,14 @@ pub(crate) type Out = Box<dyn FnMut(&[u8]) + Send>;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct UclSketch {
-    plane: AnyPlane,
-    control: Control,
-    interval: Option<u64>,
-    until_cut: u64,
+    pub(crate) plane: AnyPlane,
+    pub(crate) control: Control,
+    pub(crate) interval: Option<u64>,
+    pub(crate) until_cut: u64,
+    pub(crate) labels: BTreeMap<String, String>,
 }
 
-enum Control {
+pub(crate) enum Control {
     Inline { control: Box<ControlPlane>, encoder: Option<Box<Encoder<Out>>> },
     Background(Background),
 }
@@ -97,14 +105,13 @@ impl UclSketch {
         let plane = AnyPlane::new(config)?;
         let control = match execution {
             Execution::Synchronous => {
-                let nowhere = || -> Out { Box::new(|_| ()) };
                 let encoder = measure_uplink.then(|| Encoder::new(0, config, nowhere()).expect("a valid shape"));
                 let control = Box::new(ControlPlane::new(config, settings)?);
                 Control::Inline { control, encoder: encoder.map(Box::new) }
             }
             Execution::Background => Control::Background(Background::start(config, settings)?),
         };
-        Ok(Self { plane, control, interval, until_cut: interval.unwrap_or(u64::MAX) })
+        Ok(Self { plane, control, interval, until_cut: interval.unwrap_or(u64::MAX), labels: BTreeMap::new() })
     }
 
     /// Inserts one item.
@@ -218,6 +225,16 @@ impl UclSketch {
         self.interval
     }
 
+    /// What was written on the sketch beside its state, by name.
+    pub fn labels(&self) -> &BTreeMap<String, String> {
+        &self.labels
+    }
+
+    /// Writes something on the sketch that its state file shall remember: how its keys are to be shown, say.
+    pub fn set_label(&mut self, name: impl Into<String>, text: impl Into<String>) {
+        self.labels.insert(name.into(), text.into());
+    }
+
     /// The data plane's bytes, by part.
     pub fn memory(&self) -> Memory {
         self.plane.memory()
@@ -231,6 +248,11 @@ impl UclSketch {
     /// Items inserted so far.
     pub fn items(&self) -> u64 {
         self.plane.items()
+    }
+
+    /// Their weight.
+    pub fn weight(&self) -> u64 {
+        self.plane.weight()
     }
 
     /// Bytes that the reports so far took on the wire; `None` if they are not encoded.

@@ -14,6 +14,7 @@ use crate::{DEFAULT_BUFFER, MAX_BUFFER, WireError};
 
 /// Bytes sent so far, by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Uplink {
     /// Reported keys and their flags.
     pub keys: u64,
@@ -64,12 +65,12 @@ impl Uplink {
 #[derive(Debug)]
 pub struct Encoder<F> {
     config: Config,
-    next: Header,
-    keys: Keys,
-    carries: Vec<(CounterIndex, i64)>,
-    slots: Slots,
-    limit: usize,
-    uplink: Uplink,
+    pub(crate) next: Header,
+    pub(crate) keys: Keys,
+    pub(crate) carries: Vec<(CounterIndex, i64)>,
+    pub(crate) slots: Slots,
+    pub(crate) limit: usize,
+    pub(crate) uplink: Uplink,
     scratch: Scratch,
     body: Vec<u8>,
     message: Vec<u8>,

@@ -85,6 +85,8 @@ mod message;
 mod receiver;
 mod replay;
 mod sections;
+#[cfg(feature = "serde")]
+mod state;
 
 pub use encoder::{Encoder, Uplink};
 pub use error::WireError;
@@ -93,6 +95,8 @@ pub use receiver::Receiver;
 pub use sections::cut::CutReport;
 pub use sections::keys::Keys;
 pub use sections::slots::{SlotReport, Slots};
+#[cfg(feature = "serde")]
+pub use state::EncoderState;
 
 /// Whether a data plane of this configuration can be sent: within its own limits, and at most [`MAX_COUNTERS`] counters.
 ///

@@ -24,6 +24,7 @@ const CHECKSUM_BYTES: usize = 4;
 
 /// Where a message belongs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Header {
     /// The stream: one data plane's. Small numbers take fewer bytes.
     pub stream: u64,

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use common::{config, tell, told};
 use proptest::prelude::*;
 use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
-use ucl_wire::{Encoder, MAX_BUFFER, Receiver, WireError, decode_message, split_message};
+use ucl_wire::{Encoder, MAX_BUFFER, Message, Receiver, WireError, decode_message, split_message};
 
 struct Watching;
 
@@ -118,6 +118,63 @@ proptest! {
             prop_assert!(largest <= bound(&config), "{largest} bytes");
         }
     }
+}
+
+/// Mutations of the golden messages with right checksums, for as long as one likes:
+/// `UCL_FUZZ_SECONDS=600 cargo test -p ucl-wire --test hostile -- --ignored`
+#[test]
+#[ignore = "takes as long as UCL_FUZZ_SECONDS says"]
+fn mutated_messages_do_no_harm_for_long() {
+    use std::hash::{BuildHasher, RandomState};
+    let seconds = std::env::var("UCL_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
+    let mut state = RandomState::new().hash_one(0);
+    let mut below = |n: usize| {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        ((state >> 33) % n.max(1) as u64) as usize
+    };
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    let mut corpus: Vec<(Config, Vec<u8>)> = Vec::new();
+    for file in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap().replace("\n\n", "|").replace('\n', "");
+        let messages: Vec<Vec<u8>> = text.split('|').map(|hex| hex.as_bytes().chunks(2).map(byte).collect()).collect();
+        let Message::SegmentOpen(config) = decode_message(&messages[0], None).unwrap().1 else { panic!("opens first") };
+        corpus.extend(messages.into_iter().map(|message| (config, message)));
+    }
+    let (start, first, mut rounds, mut accepted) = (std::time::Instant::now(), corpus.len(), 0u64, 0u64);
+    while start.elapsed().as_secs() < seconds {
+        let (config, mut bytes) = corpus[below(corpus.len())].clone();
+        for _ in 0..=below(4) {
+            let at = below(bytes.len());
+            match below(5) {
+                0 => bytes[at] ^= 1 << below(8),
+                1 => bytes[at] = below(256) as u8,
+                2 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][below(5)],
+                3 => bytes.insert(at, below(256) as u8),
+                _ if bytes.len() > 20 => drop(bytes.remove(at)),
+                _ => {}
+            }
+        }
+        // The frame's length, where it has two bytes, follows.
+        let length = bytes.len().saturating_sub(10);
+        if (0x80..0x4000).contains(&length) {
+            (bytes[4], bytes[5]) = (length as u8 | 0x80, (length >> 7) as u8);
+        }
+        let bytes = with_checksum(bytes);
+        let (result, largest) = watched(&bytes, Some(&config));
+        assert!(largest <= bound(&config), "{largest} bytes");
+        let _ = Receiver::new(300).receive(&bytes);
+        rounds += 1;
+        if result.is_ok() {
+            accepted += 1;
+            match corpus.len() {
+                0..500 => corpus.push((config, bytes)),
+                full => corpus[first + below(full - first)] = (config, bytes),
+            }
+        }
+    }
+    println!("{rounds} messages, {accepted} of them accepted");
+    assert!(rounds > 0);
 }
 
 fn paper() -> Config {

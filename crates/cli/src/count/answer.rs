@@ -105,6 +105,14 @@ pub struct Row {
     pub truth: Option<u64>,
 }
 
+impl Row {
+    /// An answer, without the truth.
+    pub fn new(key: String, answer: Estimate) -> Self {
+        let Estimate { estimate, lower, upper, source, .. } = answer;
+        Self { key, estimate, lower, upper, source: source.name(), truth: None }
+    }
+}
+
 /// The sum over the known keys that start alike. The range is guaranteed for these; a key that was never reported may come
 /// on top, and would make any range for *all* keys uselessly wide. The true sum is over all keys.
 #[derive(Debug, Serialize)]
@@ -139,16 +147,13 @@ impl Answer {
             |memory: ucl_sketch::Memory| Parts { budget: None, used: memory.total(), parts: memory.parts().to_vec() };
         let (memory, control) = (parts(counter.sketch.memory()), parts(counter.sketch.control_memory()));
         let exact = counter.exact.as_ref();
-        let row = |key: String, answer: Estimate, bytes: &[u8]| Row {
-            key,
-            estimate: answer.estimate,
-            lower: answer.lower,
-            upper: answer.upper,
-            source: answer.source.name(),
-            truth: exact.map(|exact| exact.get(bytes)),
+        let truth = |key: &[u8]| exact.map(|exact| exact.get(key));
+        let known = |(id, answer): (KeyId, Estimate)| Row {
+            truth: truth(view.registry().key(id)),
+            ..Row::new(shown_key(view, format, id), answer)
         };
-        let known = |(id, answer): (KeyId, Estimate)| row(shown_key(view, format, id), answer, view.registry().key(id));
-        let queried = |key: &Vec<u8>| row(format.key_display(key), view.estimate(key), key);
+        let queried =
+            |key: &Vec<u8>| Row { truth: truth(key), ..Row::new(format.key_display(key), view.estimate(key)) };
         Self {
             items: view.items(),
             keys: view.keys(),
@@ -201,7 +206,7 @@ fn prefix_sums(view: &QueryView, format: &Format, prefixes: &[String], exact: Op
             if key.starts_with(&sum.prefix) {
                 sum.keys += 1;
                 sum.estimate = sum.estimate.saturating_add(answer.estimate);
-                sum.lower += answer.lower;
+                sum.lower = sum.lower.saturating_add(answer.lower);
                 sum.upper = sum.upper.saturating_add(answer.upper).min(view.weight());
             }
         }

@@ -33,8 +33,8 @@ const TOO_HEAVY: u64 = 1 << 63;
 
 impl Counter {
     pub fn new(sketch: UclSketch, on_error: OnError, audit: bool) -> Self {
-        let exact = audit.then(ExactCounts::new);
-        Self { sketch, exact, skipped: Skipped::default(), on_error, items: 0, weight: 0 }
+        let (exact, weight) = (audit.then(ExactCounts::new), sketch.weight());
+        Self { sketch, exact, skipped: Skipped::default(), on_error, items: 0, weight }
     }
 
     /// Takes some items of a batch.

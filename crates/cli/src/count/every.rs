@@ -1,5 +1,6 @@
 //! Answers while the stream runs: after so many items, exactly, or by the clock, even when a pipe has gone silent.
 
+use std::num::NonZeroU64;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -51,22 +52,26 @@ pub struct Live {
     until_print: u64,
     period: u64,
     printed_at: u64,
+    until_save: u64,
+    save_every: u64,
 }
 
 /// The reason is in [`Live::failure`].
 pub struct Stop;
 
 impl Live {
-    pub fn new(counter: Counter, every: Option<Every>) -> Self {
+    pub fn new(counter: Counter, every: Option<Every>, save_every: Option<NonZeroU64>) -> Self {
         let period = if let Some(Every::Items(items)) = every { items } else { u64::MAX };
-        Self { counter, failure: None, until_print: period, period, printed_at: 0 }
+        let save_every = save_every.map_or(u64::MAX, NonZeroU64::get);
+        let (until_print, until_save) = (period, save_every);
+        Self { counter, failure: None, until_print, period, printed_at: 0, until_save, save_every }
     }
 
-    /// Counts a batch, and prints wherever in it an answer is due.
+    /// Counts a batch; prints wherever in it an answer is due, and saves wherever that is.
     pub fn take(&mut self, batch: Batch<'_>, job: &Job<'_>, bar: &Bar) -> Result<(), Stop> {
         let mut at = 0;
         while at < batch.len() && self.failure.is_none() {
-            let until = self.until_print.min((batch.len() - at) as u64) as usize;
+            let until = self.until_print.min(self.until_save).min((batch.len() - at) as u64) as usize;
             if let Err(error) = self.counter.insert(batch, at..at + until) {
                 self.failure = Some(error.into());
                 break;
@@ -76,6 +81,11 @@ impl Live {
             if self.until_print == 0 {
                 self.until_print = self.period;
                 self.print(job, bar);
+            }
+            self.until_save -= until as u64;
+            if self.until_save == 0 {
+                self.until_save = self.save_every;
+                self.failure = self.failure.take().or(job.save(&mut self.counter).err());
             }
         }
         if self.failure.is_none() { Ok(()) } else { Err(Stop) }

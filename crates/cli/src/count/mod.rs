@@ -1,6 +1,6 @@
 //! `ucl count`: per-key counts of anything.
 
-mod answer;
+pub mod answer;
 mod counter;
 mod every;
 mod export;
@@ -8,11 +8,13 @@ mod histogram;
 mod over_time;
 mod parallel;
 mod parquet;
-mod text;
+pub mod resume;
+pub mod text;
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::io::BufRead;
+use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,27 +47,27 @@ pub struct Args {
     #[command(flatten)]
     input: InputArgs,
 
-    /// The budget where the stream is seen.
-    #[arg(short, long, value_name = "SIZE", default_value = "64KB", help_heading = "Sketch")]
-    memory: Bytes,
+    /// The budget where the stream is seen [default: 64KB].
+    #[arg(short, long, value_name = "SIZE", help_heading = "Sketch")]
+    memory: Option<Bytes>,
 
-    /// Who turns counters into counts: delta, em, learned, refined, cm, lsmr, lsqr, omp or map.
+    /// Who turns counters into counts: delta, em, learned, refined, cm, lsmr, lsqr, omp or map [default: delta].
     ///
     /// delta decodes every --interval on its own and is the most exact; em looks once, at the end; learned is the paper's
     /// network, which trains itself and takes its time; refined is em from where the network ends; cm, lsmr, lsqr, omp and
     /// map are there to compare with.
-    #[arg(short, long, value_name = "NAME", default_value = "delta", help_heading = "Sketch")]
-    decoder: DecoderKind,
+    #[arg(short, long, value_name = "NAME", help_heading = "Sketch")]
+    decoder: Option<DecoderKind>,
 
-    /// The linear sketch: count-min, count-sketch (signed) or flowradar (a single array).
+    /// The linear sketch: count-min, count-sketch (signed) or flowradar (a single array) [default: count-min].
     ///
     /// delta, em, refined and map cannot decode count-sketch, nor map flowradar.
-    #[arg(long, value_name = "SKETCH", default_value_t, help_heading = "Sketch")]
-    base: Base,
+    #[arg(long, value_name = "SKETCH", help_heading = "Sketch")]
+    base: Option<Base>,
 
-    /// The heavy part: voting (the paper's), augmented (with exchange) or elastic (buckets).
-    #[arg(long, value_name = "PART", default_value_t, help_heading = "Sketch")]
-    heavy: HeavyKind,
+    /// The heavy part: voting (the paper's), augmented (with exchange) or elastic (buckets) [default: voting].
+    #[arg(long, value_name = "PART", help_heading = "Sketch")]
+    heavy: Option<HeavyKind>,
 
     /// Every key has this many bytes: 4, 8, 13 or 16; or `any`. Deduced from the input if not given.
     #[arg(long, value_name = "BYTES", value_parser = key_bytes, help_heading = "Sketch")]
@@ -90,9 +92,27 @@ pub struct Args {
     /// Threads for decoding [default: one per core]; with several inputs, also for counting them side by side.
     ///
     /// Each of these threads then has a data plane of the full --memory, as that many devices would have, and takes every
-    /// N-th input; their counts are merged at the end. Not with --every or --limit, which go by the order of all inputs.
+    /// N-th input; their counts are merged at the end. Not with --every, --limit and --save-every, which go by the order of
+    /// all inputs, nor with --resume, which goes on in the data plane of the state.
     #[arg(long, value_name = "N", help_heading = "Sketch")]
     threads: Option<usize>,
+
+    /// Go on counting from the state in this file.
+    ///
+    /// The sketch, and the format and weight of its records, are those of the state: what is said of them here must agree. The
+    /// result is the same as if there had been no stop.
+    #[arg(long, value_name = "STATE", conflicts_with = "audit", help_heading = "State")]
+    resume: Option<PathBuf>,
+
+    /// Write the state to this file when the input has ended: for --resume, query, top, inspect and merge.
+    ///
+    /// It is the old file or the new one, whole, whatever happens on the way.
+    #[arg(long, value_name = "STATE", help_heading = "State")]
+    save: Option<PathBuf>,
+
+    /// Write the state after every N items as well.
+    #[arg(long, value_name = "N", requires = "save", help_heading = "State")]
+    save_every: Option<NonZeroU64>,
 
     /// How many of the most frequent keys to show.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20, help_heading = "Answers")]
@@ -154,7 +174,18 @@ Examples:
   tail -f access.log | ucl count --format field:7 --every 10s
   ucl count access.log --format field:7 --interval 4000 --last 8 --changes
   ucl count access.log access.log.1 access.log.2.gz --format field:1 --threads 3
+  ucl count monday.log --save log.ucl; ucl count --resume log.ucl tuesday.log --save log.ucl
   ucl count zipf:1.1 --audit";
+
+impl Args {
+    fn memory(&self) -> Bytes {
+        self.memory.unwrap_or(Bytes(65_536))
+    }
+
+    fn decoder(&self) -> DecoderKind {
+        self.decoder.unwrap_or(DecoderKind::Delta)
+    }
+}
 
 pub fn key_bytes(text: &str) -> Result<KeyFormat, String> {
     match text.parse::<usize>() {
@@ -177,21 +208,39 @@ fn counter_bits(text: &str) -> Result<CounterBits, String> {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let seed = args.seed.unwrap_or_else(random_seed);
-    let sources = args.input.sources()?;
-    let mut options = args.input.read_options(&sources, seed)?;
+    let stored = args.resume.as_deref().map(|path| resume::open(path, args)).transpose()?;
+    let (seed, input) = match &stored {
+        None => (args.seed.unwrap_or_else(random_seed), args.input.clone()),
+        Some(stored) => (stored.sketch.config().seed, stored.input(&args.input)),
+    };
+    let sources = input.sources()?;
+    let mut options = input.read_options(&sources, seed)?;
     let asked = Asked { top: args.top, keys: queried_keys(args, &options.format)?, prefixes: args.prefix.clone() };
     if let Some(threads) = args.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }
     let planes = parallel::planes(args, &sources);
-    let period = Period::of(args)?;
-    let mut sketches =
-        (0..planes).map(|_| build(args, period, &sources, &options.format, seed)).collect::<Result<Vec<_>, _>>()?;
+    let weighted = input.weight.is_some();
+    let (mut sketches, budget, period) = match stored {
+        Some(mut stored) => {
+            let period = stored.period(args)?;
+            (vec![stored.sketch], stored.budget, period)
+        }
+        None => {
+            let period = Period::of(args, args.decoder())?;
+            let build = || {
+                let mut sketch = build(args, period, &sources, &options.format, seed)?;
+                resume::label(&mut sketch, args, &options.format);
+                Ok(sketch)
+            };
+            ((0..planes).map(|_| build()).collect::<Result<Vec<_>, Usage>>()?, args.memory().0, period)
+        }
+    };
     check_files(&sources)?;
     if let Some(target) = &args.out {
         target.check()?;
     }
+    args.save.as_deref().map_or(Ok(()), resume::check_target)?;
 
     let progress = Arc::new(Progress::default());
     let interrupt = Arc::new(AtomicBool::new(false));
@@ -201,14 +250,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
     let bar = Bar::new(&sources, options.limit, progress);
     let start = Instant::now();
-    let job = Job { args, asked: &asked, period, format: &options.format, seed, planes, start };
+    let job = Job { args, asked: &asked, period, format: &options.format, seed, budget, weighted, planes, start };
     if planes > 1 {
         bar.say("counting");
         let (mut counter, result) = parallel::count(sketches, &sources, &options, args.audit)?;
         return conclude(&mut counter, &job, result, &bar);
     }
     let counter = Counter::new(sketches.remove(0), options.on_error, args.audit);
-    let live = Mutex::new(Live::new(counter, args.every));
+    let live = Mutex::new(Live::new(counter, args.every, args.save_every));
     let result = every::with_clock(args.every, &live, &interrupt, &job, &bar, || {
         read(&sources, &options, &mut |batch| {
             let mut live = live.lock().unwrap_or_else(PoisonError::into_inner);
@@ -269,6 +318,9 @@ struct Job<'a> {
     period: Option<Period>,
     format: &'a Format,
     seed: u64,
+    /// The memory of each data plane.
+    budget: usize,
+    weighted: bool,
     /// Data planes that count.
     planes: usize,
     start: Instant,
@@ -286,24 +338,33 @@ impl Job<'_> {
         let view = counter.sketch.view()?;
         let mut answer = Answer::new(&view, counter, self.format, self.asked);
         answer.over_time = self.period.map(|period| period.ask(&view, self.format));
-        answer.memory.budget = Some(self.args.memory.0);
+        answer.memory.budget = Some(self.budget);
         answer.seed = self.seed;
         answer.planes = Some(self.planes).filter(|&planes| planes > 1);
-        answer.weight = answer.weight.filter(|_| self.args.input.weight.is_some());
+        answer.weight = answer.weight.filter(|_| self.weighted);
         (answer.skipped, answer.no_ip) = (skipped, no_ip);
         answer.counting = counted.as_secs_f64();
         answer.seconds = self.start.elapsed().as_secs_f64();
         Ok((answer, view))
     }
+
+    /// Saves, if that was asked for.
+    fn save(&self, counter: &mut Counter) -> anyhow::Result<()> {
+        self.args.save.as_ref().map_or(Ok(()), |path| Ok(counter.sketch.save(path)?))
+    }
 }
 
 /// Answers for the whole input, in every way that was asked for.
 fn finish(counter: &mut Counter, job: &Job<'_>, summary: &ReadSummary) -> anyhow::Result<()> {
+    // Before a training that a longer stream would not have had; and the answer is given even if this fails.
+    let saved = job.save(counter);
+    answer(counter, job, summary)?;
+    saved
+}
+
+fn answer(counter: &mut Counter, job: &Job<'_>, summary: &ReadSummary) -> anyhow::Result<()> {
     let args = job.args;
-    if counter.sketch.with_control(|control| control.network().is_some_and(|network| !network.is_ready())) {
-        // The window has not filled up: train on what there is, rather than answer by another decoder.
-        counter.sketch.train()?;
-    }
+    crate::stored::train_if_not_ready(&mut counter.sketch)?;
     let mut skipped = counter.skipped.clone();
     skipped.count += summary.skipped;
     skipped.first = summary.first_skip.as_ref().map(ToString::to_string).or(skipped.first);
@@ -328,8 +389,8 @@ fn build(
     format: &Format,
     seed: u64,
 ) -> Result<UclSketch, Usage> {
-    let mut builder = UclSketch::builder().memory_bytes(args.memory.0).decoder(args.decoder).seed(seed);
-    builder = builder.base(args.base).heavy(args.heavy);
+    let mut builder = UclSketch::builder().memory_bytes(args.memory().0).decoder(args.decoder()).seed(seed);
+    builder = builder.base(args.base.unwrap_or_default()).heavy(args.heavy.unwrap_or_default());
     if let KeyFormat::Fixed(bytes) = args.key_bytes.unwrap_or_else(|| deduced_keys(sources, format)) {
         builder = builder.key_bytes(bytes.into());
     }
@@ -343,7 +404,7 @@ fn build(
         builder = builder.counter_bits(bits);
     }
     if let Some(period) = period {
-        builder = builder.retain_epochs(period.epochs().max(args.keep.unwrap_or(0)));
+        builder = builder.retain_epochs(period.epochs(args));
     }
     builder.build().map_err(Usage::because)
 }

@@ -24,21 +24,20 @@ pub struct Period {
 
 impl Period {
     /// What the options ask for; `None` if nothing about time.
-    pub fn of(args: &Args) -> Result<Option<Self>, Usage> {
+    pub fn of(args: &Args, decoder: DecoderKind) -> Result<Option<Self>, Usage> {
         if args.last.is_none() && !args.changes && args.keep.is_none() {
             return Ok(None);
         }
-        if args.decoder != DecoderKind::Delta {
-            let decoder = args.decoder;
+        if decoder != DecoderKind::Delta {
             return Err(Usage(format!("--last, --changes and --keep need the decoder delta, not {decoder}")));
         }
         let compare = args.changes.then(|| args.last.unwrap_or(COMPARED));
         Ok(Some(Self { last: args.last, compare, top: args.top }))
     }
 
-    /// How many epochs must be kept to answer.
-    pub fn epochs(&self) -> usize {
-        self.last.unwrap_or(0).max(2 * self.compare.unwrap_or(0))
+    /// How many epochs must be kept to answer, and how many were asked to be.
+    pub fn epochs(&self, args: &Args) -> usize {
+        self.last.unwrap_or(0).max(2 * self.compare.unwrap_or(0)).max(args.keep.unwrap_or(0))
     }
 
     /// Asks a view.

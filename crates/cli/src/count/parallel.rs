@@ -8,10 +8,11 @@ use ucl_streams::{ReadError, ReadOptions, ReadSummary, Source, read};
 use super::Args;
 use super::counter::{BadItem, Counter};
 
-/// How many data planes count: one, unless there are threads and inputs for more. Answers in between and a limit are of all
-/// inputs in order, and so they need one data plane that sees them all.
+/// How many data planes count: one, unless there are threads and inputs for more. Answers and states in between and a limit are
+/// of all inputs in order, and so they need one data plane that sees them all; and a state that goes on is one.
 pub fn planes(args: &Args, sources: &[Source]) -> usize {
-    if args.every.is_some() || args.input.limit.is_some() {
+    let in_order = args.every.is_some() || args.save_every.is_some() || args.input.limit.is_some();
+    if in_order || args.resume.is_some() {
         return 1;
     }
     args.threads.unwrap_or(1).min(sources.len()).max(1)

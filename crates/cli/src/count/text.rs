@@ -29,7 +29,7 @@ pub fn brief(answer: &Answer) -> String {
 fn tables(answer: &Answer) -> String {
     let mut blocks = Vec::new();
     if !answer.top.is_empty() {
-        blocks.push(top(answer));
+        blocks.push(top(&answer.top, answer.total, answer.audit.is_some()));
     }
     if let Some(over_time) = &answer.over_time {
         blocks.extend(over_time.last.as_ref().map(last));
@@ -54,15 +54,16 @@ fn header<'h>(names: &[&'h str], audited: bool) -> Vec<&'h str> {
     names.iter().copied().chain(audited.then_some("true")).collect()
 }
 
-fn top(answer: &Answer) -> String {
-    let share = |row: &Row| format!("{:.2}%", 100.0 * row.estimate as f64 / answer.total.max(1) as f64);
+/// The most frequent keys, with their shares of the whole.
+pub fn top(rows: &[Row], total: u64, audited: bool) -> String {
+    let share = |row: &Row| format!("{:.2}%", 100.0 * row.estimate as f64 / total.max(1) as f64);
     let cells = |(i, row): (usize, &Row)| {
         let key = shorten(&row.key, KEY_WIDTH);
         let cells = vec![(i + 1).to_string(), key, count(row.estimate), count(row.lower), count(row.upper), share(row)];
         with_truth(cells, row.truth)
     };
-    let header = header(&["#", "key", "estimate", "at least", "at most", "share"], answer.audit.is_some());
-    table(&header, &[true, false, true, true, true, true, true], answer.top.iter().enumerate().map(cells))
+    let header = header(&["#", "key", "estimate", "at least", "at most", "share"], audited);
+    table(&header, &[true, false, true, true, true, true, true], rows.iter().enumerate().map(cells))
 }
 
 /// "the last 4 epochs, from item 48,001 on"
@@ -98,13 +99,15 @@ fn changes(changes: &Changes) -> String {
     format!("What changed most, per epoch: the last {after}, against the {before} before:\n{rows}")
 }
 
-fn queries(rows: &[Row]) -> String {
+/// Keys that were asked for.
+pub fn queries(rows: &[Row]) -> String {
     let cells = |row: &Row| {
         let key = shorten(&row.key, KEY_WIDTH);
         let cells = vec![key, count(row.estimate), count(row.lower), count(row.upper), row.source.to_owned()];
         with_truth(cells, row.truth)
     };
-    let header = header(&["query", "estimate", "at least", "at most", "source"], rows[0].truth.is_some());
+    let header =
+        header(&["query", "estimate", "at least", "at most", "source"], rows.iter().any(|row| row.truth.is_some()));
     table(&header, &[false, true, true, true, false, true], rows.iter().map(cells))
 }
 

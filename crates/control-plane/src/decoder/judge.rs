@@ -4,6 +4,7 @@
 //! the refined one are asked the same. Whose prediction is closer answers the queries. On the streams where the truth is known this ranks
 //! decoders as their true errors do; see [`ucl_equations::left_out`]. It doubles the time of training.
 
+use serde::{Deserialize, Serialize};
 use ucl_data_plane::Geometry;
 use ucl_equations::{Rows, Workspace, em, left_out};
 use ucl_learned::{Cancel, Problem, Shape, Snapshot, Solver, TrainBudget};
@@ -16,7 +17,7 @@ use super::{DecodeError, DecoderKind, System, refine};
 /// use ucl_control_plane::{Fallback, Settings};
 /// assert_eq!(Settings::default().fallback, Fallback::WhenBetter);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fallback {
     /// While the network is not trained, and after that as long as the classic one predicts a row left out better.
     #[default]
@@ -30,7 +31,7 @@ pub enum Fallback {
 /// ```
 /// assert!(ucl_control_plane::Verdict { learned: 0.34, classic: 0.30, refined: 0.28 }.prefers_classic());
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Of the network.
     pub learned: f64,
@@ -67,6 +68,16 @@ impl Judge {
     pub fn new(shape: Shape, config: &ucl_learned::Config, seed: u64) -> Option<Self> {
         let fewer = Shape { rows: shape.rows.checked_sub(1).filter(|&rows| rows > 0)?, ..shape };
         Solver::new(fewer, config.clone(), seed).ok().map(|twin| Self { twin })
+    }
+
+    /// A twin that was trained before, for a network of this shape.
+    pub fn of(twin: Solver, shape: Shape, config: &ucl_learned::Config) -> Option<Self> {
+        let fewer = Shape { rows: shape.rows.checked_sub(1)?, ..shape };
+        (twin.shape() == fewer && twin.config() == config).then_some(Self { twin })
+    }
+
+    pub fn twin(&self) -> &Solver {
+        &self.twin
     }
 
     /// Trains the twin as the network was trained, and compares on the newest snapshot. `known` is what each column's key is

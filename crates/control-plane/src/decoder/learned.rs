@@ -7,12 +7,13 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use ucl_data_plane::Geometry;
+use ucl_data_plane::{Geometry, Inconsistent, ensure};
 use ucl_equations::Columns;
 use ucl_learned::{Cancel, Problem, Shape, Snapshot, Solver, TrainBudget, TrainReport};
 
 use super::judge::{Fallback, Judge, Verdict};
 use super::{DecodeError, Decoder, DecoderKind, System};
+use crate::plane::Settings;
 use crate::window::Window;
 
 /// What is known of a column's key before any decoding.
@@ -75,6 +76,32 @@ impl Learned {
         })
     }
 
+    /// A network that was trained before, with its twin if there is one.
+    pub(crate) fn assemble(
+        geometry: Geometry,
+        settings: &Settings,
+        solver: Solver,
+        twin: Option<Solver>,
+        (verdict, settled): (Option<Verdict>, bool),
+    ) -> Result<Self, Inconsistent> {
+        let shape = Shape { rows: geometry.rows.into(), width: geometry.width as usize };
+        let same = solver.shape() == shape && *solver.config() == settings.learned;
+        ensure(same, || format!("a network for {:?}, not for {shape:?}, or of another kind", solver.shape()))?;
+        let judged = settings.fallback == Fallback::WhenBetter && shape.rows > 1;
+        let twins = twin.is_some();
+        let judge = twin.and_then(|twin| Judge::of(twin, shape, &settings.learned));
+        let sound = twins == judged && judge.is_some() == judged;
+        ensure(sound, || "the network's twin is missing, superfluous or of another kind".into())?;
+        let (budget, cancel, history) = (settings.budget(), Cancel::default(), Vec::new());
+        // No training is under way that an earlier generation could have asked for.
+        Ok(Self { solver, budget, cancel, history, judge, verdict, settled, generation: 0 })
+    }
+
+    /// The twin that judges it.
+    pub(crate) fn twin(&self) -> Option<&Solver> {
+        self.judge.as_ref().map(Judge::twin)
+    }
+
     /// Trains on the window, from the weights as they are.
     pub fn train(
         &mut self,
@@ -116,6 +143,11 @@ impl Learned {
     /// Whether it is a network for such counters.
     pub(crate) fn fits(&self, geometry: Geometry) -> bool {
         self.solver.shape() == Shape { rows: geometry.rows.into(), width: geometry.width as usize }
+    }
+
+    /// Whether it was trained since its columns were last replaced.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.settled
     }
 
     /// How often the columns were replaced.

@@ -13,6 +13,7 @@ pub(crate) use refined::refine;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use ucl_data_plane::Geometry;
 use ucl_equations::{ColumnId, Columns, Workspace, em};
 
@@ -25,7 +26,7 @@ use ucl_equations::{ColumnId, Columns, Workspace, em};
 /// let count_sketch = Geometry { rows: 4, width: 1024, degree: 4, signed: true };
 /// assert!(DecoderKind::Em.supports(&count_sketch).is_err() && DecoderKind::Lsmr.supports(&count_sketch).is_ok());
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum DecoderKind {
     /// Count-Min's minimum, Count Sketch's median.
     Cm,

@@ -18,6 +18,7 @@ use crate::hash::{HashSeed, KeyHash};
 /// assert_eq!(heavy.kind(), HeavyKind::Elastic);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum AnyHeavy<const N: usize> {
     /// The paper's.
     Voting(VotingFilter<N>),

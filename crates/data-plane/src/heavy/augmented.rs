@@ -35,11 +35,13 @@ const ENTRIES: usize = 32;
 
 /// Slots with keys that may change places with keys in the sketch.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct AugmentedFilter<const N: usize> {
-    keys: Vec<[u8; N]>,
+    #[cfg_attr(feature = "serde", serde(with = "crate::state::flat_keys"))]
+    pub(super) keys: Vec<[u8; N]>,
     /// With the flags; its count is 0 only in an empty slot.
-    new: Vec<u32>,
-    old: Vec<u32>,
+    pub(super) new: Vec<u32>,
+    pub(super) old: Vec<u32>,
 }
 
 impl<const N: usize> AugmentedFilter<N> {
@@ -63,7 +65,7 @@ impl<const N: usize> AugmentedFilter<N> {
 
     /// The slots in which a key may be.
     #[inline(always)]
-    fn part(&self, h: KeyHash) -> Range<usize> {
+    pub(super) fn part(&self, h: KeyHash) -> Range<usize> {
         let start = h.slot(self.keys.len().div_ceil(ENTRIES) as u32) * ENTRIES;
         start..(start + ENTRIES).min(self.keys.len())
     }

@@ -27,14 +27,16 @@ pub(super) const ENTRIES: usize = 7;
 
 /// Buckets of slots, with votes against each bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ElasticBuckets<const N: usize> {
-    keys: Vec<[u8; N]>,
+    #[cfg_attr(feature = "serde", serde(with = "crate::state::flat_keys"))]
+    pub(super) keys: Vec<[u8; N]>,
     /// `vote⁺` with the flags; its count is 0 only in an empty slot.
-    counts: Vec<u32>,
+    pub(super) counts: Vec<u32>,
     /// `vote⁻` of each bucket.
-    against: Vec<u32>,
-    vote_ratio: u64,
-    limit: u32,
+    pub(super) against: Vec<u32>,
+    pub(super) vote_ratio: u64,
+    pub(super) limit: u32,
 }
 
 impl<const N: usize> ElasticBuckets<N> {
@@ -53,20 +55,25 @@ impl<const N: usize> ElasticBuckets<N> {
     /// ```
     pub fn new(slots: u32, vote_ratio: u32) -> Self {
         let slots = slots as usize;
-        let vote_ratio = u64::from(vote_ratio.max(1));
-        // `vote⁻` stays below `vote_ratio · limit` and one weight: within its 32 bits.
-        let limit = u64::from(LIMIT).min((1 << 31) / vote_ratio) as u32;
+        let (vote_ratio, limit) = Self::rule(vote_ratio);
         let against = vec![0; slots.div_ceil(ENTRIES)];
         Self { keys: vec![[0; N]; slots], counts: vec![0; slots], against, vote_ratio, limit }
     }
 
+    /// The vote ratio, and the count at which a slot is flushed.
+    pub(super) fn rule(vote_ratio: u32) -> (u64, u32) {
+        let vote_ratio = u64::from(vote_ratio.max(1));
+        // `vote⁻` stays below `vote_ratio · limit` and one weight: within its 32 bits.
+        (vote_ratio, u64::from(LIMIT).min((1 << 31) / vote_ratio) as u32)
+    }
+
     #[inline(always)]
-    fn slots_of(&self, bucket: usize) -> Range<usize> {
+    pub(super) fn slots_of(&self, bucket: usize) -> Range<usize> {
         bucket * ENTRIES..(bucket * ENTRIES + ENTRIES).min(self.keys.len())
     }
 
     #[inline(always)]
-    fn bucket(&self, h: KeyHash) -> usize {
+    pub(super) fn bucket(&self, h: KeyHash) -> usize {
         h.slot(self.against.len() as u32)
     }
 

@@ -13,6 +13,8 @@ mod any;
 mod augmented;
 mod change;
 mod elastic;
+#[cfg(feature = "serde")]
+mod restored;
 mod voting;
 
 pub use any::AnyHeavy;
@@ -35,6 +37,7 @@ use crate::hash::{HashSeed, KeyHash};
 /// assert_eq!(HeavyKind::Elastic.slots_in(1200, 4), 140); // 8 bytes a slot, and 4 for every 7 slots
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum HeavyKind {
     /// The paper's: [`VotingFilter`].
     #[default]

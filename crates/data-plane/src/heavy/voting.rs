@@ -18,6 +18,8 @@
 //! into the sketch, as an eviction. An empty slot has `new = 0` and `old` at its maximum, which loses any vote.
 
 mod change;
+#[cfg(feature = "serde")]
+mod restored;
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -35,7 +37,9 @@ const EMPTY: u64 = 0xffff_ffff << 32;
 
 /// Byte arrays rather than integers: alignment 1, so that a slot of a 13-byte key takes 21 bytes, as accounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Slot<const N: usize> {
+    #[cfg_attr(feature = "serde", serde(with = "serde_bytes"))]
     key: [u8; N],
     /// `new` with its flags in the low half, `old` in the high half.
     counts: [u8; 8],
@@ -49,6 +53,7 @@ impl<const N: usize> Slot<N> {
 
 /// A hash table of hot keys, one key a slot, with votes against each.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct VotingFilter<const N: usize> {
     slots: Vec<Slot<N>>,
     rule: Rule,
@@ -56,6 +61,7 @@ pub struct VotingFilter<const N: usize> {
 
 /// When a slot changes hands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Rule {
     vote_ratio: u64,
     limit: u64,
@@ -80,10 +86,15 @@ impl<const N: usize> VotingFilter<N> {
     /// ```
     pub fn new(slots: u32, vote_ratio: u32) -> Self {
         let empty = Slot { key: [0; N], counts: EMPTY.to_le_bytes() };
+        Self { slots: vec![empty; slots as usize], rule: Rule::new(vote_ratio) }
+    }
+}
+
+impl Rule {
+    fn new(vote_ratio: u32) -> Self {
         // Twice the limit stays clear of the flags, and `old`, which is below `vote_ratio · new`, of its 32 bits.
         let vote_ratio = u64::from(vote_ratio.max(1));
-        let rule = Rule { vote_ratio, limit: (1 << 28).min((1 << 31) / vote_ratio) };
-        Self { slots: vec![empty; slots as usize], rule }
+        Self { vote_ratio, limit: (1 << 28).min((1 << 31) / vote_ratio) }
     }
 }
 

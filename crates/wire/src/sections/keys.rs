@@ -43,6 +43,7 @@ fn key_flags(bits: u8) -> KeyFlags {
 /// assert_eq!(keys.iter().next(), Some((KeyRef::Whole(&[7, 0, 0, 0]), flags)));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Keys {
     format: KeyFormat,
     flags: Vec<u8>,
@@ -128,6 +129,24 @@ impl Keys {
         self.rows.clear();
         self.lengths.clear();
         self.text.clear();
+    }
+
+    /// Fails for keys that were just read and that [`Keys::push`] cannot have collected.
+    #[cfg(feature = "serde")]
+    pub(crate) fn check(&self, config: &Config) -> Result<(), ucl_data_plane::Inconsistent> {
+        let kinds = match self.format {
+            KeyFormat::Fixed(_) => [WHOLE, WHOLE],
+            KeyFormat::Digest => [DIGESTED, DIGEST],
+        };
+        let known = |&flags: &u8| flags < 16 && kinds.contains(&(flags & KIND));
+        let in_full = self.flags.iter().filter(|&flags| flags & KIND == DIGESTED).count();
+        let text: usize = self.lengths.iter().map(|&length| usize::from(length)).sum();
+        let sound = self.format == config.keys
+            && self.flags.iter().all(known)
+            && Some(self.rows.len()) == self.flags.len().checked_mul(self.format.slot_bytes())
+            && self.lengths.len() == in_full
+            && self.text.len() == text;
+        ucl_data_plane::ensure(sound, || "the keys that wait to be sent are not of this format".into())
     }
 
     /// Bytes collected.

@@ -38,6 +38,7 @@ pub struct SlotReport<'a> {
 /// assert_eq!(slots.iter().collect::<Vec<_>>(), [change]);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Slots {
     format: KeyFormat,
     numbers: Vec<u32>,
@@ -96,6 +97,20 @@ impl Slots {
         self.taken.clear();
         self.counts.clear();
         self.holders.clear();
+    }
+
+    /// Fails for slots that were just read and that [`Slots::push`] cannot have collected.
+    #[cfg(feature = "serde")]
+    pub(crate) fn check(&self, config: &Config) -> Result<(), ucl_data_plane::Inconsistent> {
+        let taken = self.taken.iter().filter(|&&taken| taken == 1).count();
+        let sound = self.format == config.keys
+            && self.numbers.is_sorted_by(|a, b| a < b)
+            && self.numbers.last().is_none_or(|&last| last < config.shape.slots)
+            && self.taken.len() == self.len()
+            && self.taken.iter().all(|&taken| taken <= 1)
+            && self.counts.len() == self.len()
+            && self.holders.len() == taken * self.format.slot_bytes();
+        ucl_data_plane::ensure(sound, || "the heavy slots that wait to be sent are not of this format".into())
     }
 
     /// Bytes collected.

@@ -1,0 +1,96 @@
+//! `--resume` and `--save`: what the state remembers of the command line, and what may not contradict it.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use ucl_sketch::{CounterBits, KeyFormat, UclSketch};
+use ucl_streams::Format;
+
+use super::Args;
+use super::over_time::Period;
+use crate::fail::Usage;
+use crate::stored::{FORMAT, MEMORY, Stored, WEIGHT};
+
+/// The number of keys by which the filter was sized, if it was given.
+const EXPECTED_KEYS: &str = "expected keys";
+
+/// Writes on a new sketch what a later run has to know.
+pub fn label(sketch: &mut UclSketch, args: &Args, format: &Format) {
+    sketch.set_label(FORMAT, format.to_string());
+    sketch.set_label(MEMORY, args.memory().0.to_string());
+    if let Some(weight) = &args.input.weight {
+        sketch.set_label(WEIGHT, weight);
+    }
+    if let Some(keys) = args.expected_keys {
+        sketch.set_label(EXPECTED_KEYS, keys.to_string());
+    }
+}
+
+/// The state to go on with, if the command line does not contradict it.
+pub fn open(path: &Path, args: &Args) -> anyhow::Result<Stored> {
+    let mut stored = Stored::load(path)?;
+    let decoder = stored.sketch.with_control(|control| control.settings().decoder);
+    let (sketch, config) = (&stored.sketch, stored.sketch.config());
+    let file = path.display();
+    let same = |option: &str, given: Option<String>, has: Option<String>| match given {
+        Some(given) if has.as_ref() != Some(&given) => {
+            let has = has.map_or("none was given".to_owned(), |has| format!("it was {has}"));
+            Err(Usage(format!("--{option} {given} contradicts {file}: {has} when counting began")))
+        }
+        _ => Ok(()),
+    };
+    fn text(value: impl Display) -> Option<String> {
+        Some(value.to_string())
+    }
+    same("memory", args.memory.and_then(text), text(ucl_sketch::Bytes(stored.budget)))?;
+    same("decoder", args.decoder.and_then(text), text(decoder))?;
+    same("base", args.base.and_then(text), text(config.shape.base))?;
+    same("heavy", args.heavy.and_then(text), text(config.shape.heavy))?;
+    same("key-bytes", args.key_bytes.map(key_bytes), Some(key_bytes(config.keys)))?;
+    same("expected-keys", args.expected_keys.and_then(text), sketch.labels().get(EXPECTED_KEYS).cloned())?;
+    same("interval", args.interval.and_then(text), sketch.interval().and_then(text))?;
+    let bits = |bits: CounterBits| bits.bits().to_string();
+    same("counter-bits", args.counter_bits.map(bits), Some(bits(config.shape.counter_bits)))?;
+    same("seed", args.seed.and_then(text), text(config.seed))?;
+    same("format", args.input.format.as_ref().and_then(text), text(&stored.format))?;
+    same("weight", args.input.weight.clone(), stored.weight.clone())?;
+    Ok(stored)
+}
+
+impl Stored {
+    /// What the options ask about time, if the state has kept enough to answer.
+    pub fn period(&mut self, args: &Args) -> Result<Option<Period>, Usage> {
+        let (decoder, kept) = self.sketch.with_control(|control| {
+            let settings = control.settings();
+            (settings.decoder, settings.retain_epochs)
+        });
+        let period = Period::of(args, decoder)?;
+        match period.map(|period| period.epochs(args)).filter(|&epochs| epochs > kept) {
+            None => Ok(period),
+            Some(epochs) => Err(Usage(format!(
+                "that takes {epochs} epochs, but the state keeps {kept}: say --keep {epochs} when counting begins"
+            ))),
+        }
+    }
+}
+
+/// As `--key-bytes` takes it.
+pub fn key_bytes(keys: KeyFormat) -> String {
+    match keys {
+        KeyFormat::Fixed(bytes) => bytes.to_string(),
+        KeyFormat::Digest => "any".to_owned(),
+    }
+}
+
+/// Fails now if the state cannot be saved there, rather than after all has been counted.
+pub fn check_target(path: &Path) -> anyhow::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let problem = if path.is_dir() {
+        "it is a folder"
+    } else if !folder.is_dir() {
+        "there is no such folder"
+    } else {
+        return Ok(());
+    };
+    anyhow::bail!("cannot write {}: {problem}", path.display())
+}

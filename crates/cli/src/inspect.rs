@@ -1,0 +1,187 @@
+//! `ucl inspect`: what is in a state file.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use ucl_sketch::UclSketch;
+use ucl_sketch::state::{Section, Summary, read_file};
+
+use crate::count::resume::key_bytes;
+use crate::show::{bytes, count, counted, print};
+use crate::stored::Stored;
+
+/// Show what is in a state file: version, configuration, memory, progress, network, sizes of the sections.
+#[derive(clap::Args)]
+pub struct Args {
+    /// What `ucl count --save` wrote.
+    #[arg(value_name = "STATE")]
+    state: PathBuf,
+
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Everything there is to say. The order of the fields is the order in JSON.
+#[derive(Serialize)]
+struct Inspected {
+    version: u32,
+    bytes: usize,
+    /// Bytes by section.
+    sections: Vec<Part>,
+    items: u64,
+    weight: u64,
+    /// Known keys.
+    keys: usize,
+    /// Segments that were sealed when the sketch changed, and still count.
+    sealed: usize,
+    /// Epochs that were closed.
+    epochs: u64,
+    interval: Option<u64>,
+    decoder: &'static str,
+    seed: u64,
+    /// As `--format` takes it.
+    format: String,
+    /// As `--key-bytes` takes it.
+    key_bytes: String,
+    report_rule: String,
+    shape: Shape,
+    memory: Vec<Part>,
+    control_memory: Vec<Part>,
+    network: Option<Network>,
+    labels: BTreeMap<String, String>,
+}
+
+#[derive(Serialize)]
+struct Part {
+    name: String,
+    bytes: usize,
+}
+
+#[derive(Serialize)]
+struct Shape {
+    heavy: &'static str,
+    slots: u32,
+    vote_ratio: u32,
+    base: &'static str,
+    rows: u16,
+    width: u32,
+    counter_bits: u32,
+    bloom_bits: u32,
+    bloom_hashes: u8,
+}
+
+#[derive(Serialize)]
+struct Network {
+    parameters: usize,
+    steps: u64,
+    /// Residuals on the row left out: the network's, and the classic decoder's.
+    verdict: Option<[f64; 2]>,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let shown = args.state.display();
+    let file = read_file(&args.state)?;
+    let named = |error: ucl_sketch::LoadError| anyhow::anyhow!("{shown}: {error}");
+    let summary = Summary::read(&file).map_err(named)?;
+    let stored = Stored::of(UclSketch::from_bytes(&file).map_err(named)?);
+    let inspected = Inspected::new(&summary, file.len(), stored);
+    print(if args.json { serde_json::to_string(&inspected)? + "\n" } else { inspected.text() })
+}
+
+impl Inspected {
+    fn new(summary: &Summary, bytes: usize, stored: Stored) -> Self {
+        let Stored { mut sketch, format, .. } = stored;
+        let part = |(name, bytes): &(&'static str, usize)| Part { name: (*name).to_owned(), bytes: *bytes };
+        let parts = |memory: ucl_sketch::Memory| memory.parts().iter().map(part).collect();
+        let section = |(section, bytes): &(Section, usize)| Part { name: section.to_string(), bytes: *bytes };
+        let (keys, sealed, epochs, decoder, network) = sketch.with_control(|control| {
+            let network = control.network().map(|network| Network {
+                parameters: network.solver().parameters(),
+                steps: network.solver().steps(),
+                verdict: network.verdict().map(|verdict| [verdict.learned, verdict.classic]),
+            });
+            let (keys, sealed) = (control.registry().len(), control.sealed().count());
+            (keys, sealed, control.cuts(), control.settings().decoder.name(), network)
+        });
+        let config = *sketch.config();
+        let shape = config.shape;
+        Self {
+            version: summary.version,
+            bytes,
+            sections: summary.sections.iter().map(section).collect(),
+            items: sketch.items(),
+            weight: sketch.weight(),
+            keys,
+            sealed,
+            epochs,
+            interval: sketch.interval(),
+            decoder,
+            seed: config.seed,
+            format: format.to_string(),
+            key_bytes: key_bytes(config.keys),
+            report_rule: format!("{:?}", config.rule).to_lowercase(),
+            shape: Shape {
+                heavy: shape.heavy.name(),
+                slots: shape.slots,
+                vote_ratio: shape.vote_ratio,
+                base: shape.base.name(),
+                rows: shape.rows,
+                width: shape.width,
+                counter_bits: shape.counter_bits.bits(),
+                bloom_bits: shape.bloom_bits,
+                bloom_hashes: shape.bloom_hashes,
+            },
+            memory: parts(sketch.memory()),
+            control_memory: parts(sketch.control_memory()),
+            network,
+            labels: sketch.labels().clone(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        let mut line = |label: &str, value: String| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, " {label:<13} {value}");
+        };
+        let sum = |parts: &[Part]| {
+            let each: Vec<String> = parts.iter().map(|part| format!("{} {}", part.name, bytes(part.bytes))).collect();
+            format!("{}: {}", bytes(parts.iter().map(|part| part.bytes).sum()), each.join(", "))
+        };
+        line("version", self.version.to_string());
+        line("file", sum(&self.sections));
+        line("items", format!("{} of weight {}", count(self.items), count(self.weight)));
+        line("keys", format!("{} known, format {}", count(self.keys as u64), self.format));
+        let every = self.interval.map_or("no cuts".to_owned(), |items| format!("one every {}", counted(items, "item")));
+        line("epochs", format!("{} closed; {every}", count(self.epochs)));
+        if self.sealed > 0 {
+            line("changes", format!("{} from before", counted(self.sealed as u64, "sealed segment")));
+        }
+        line("decoder", self.decoder.to_owned());
+        line("seed", self.seed.to_string());
+        let shape = &self.shape;
+        let (base, rows, width) = (shape.base, shape.rows, count(shape.width));
+        line("counters", format!("{base}, {rows} × {width} of {} bits", shape.counter_bits));
+        let (heavy, ratio) = (shape.heavy, shape.vote_ratio);
+        let slots = format!("{heavy}, {}, vote ratio {ratio}, key bytes: {}", count(shape.slots), self.key_bytes);
+        line("slots", slots);
+        line("Bloom filter", format!("{} bits, {} per key", count(shape.bloom_bits), shape.bloom_hashes));
+        line("report rule", self.report_rule.clone());
+        line("memory", sum(&self.memory));
+        line("beside it", sum(&self.control_memory));
+        if let Some(network) = &self.network {
+            let trained = counted(network.steps, "training step");
+            line("network", format!("{} parameters, {trained}", count(network.parameters as u64)));
+            if let Some([learned, classic]) = network.verdict {
+                line("verdict", format!("a row left out: learned {learned:.3}, classic {classic:.3}"));
+            }
+        }
+        for (name, value) in &self.labels {
+            line("label", format!("{name} = {value}"));
+        }
+        text
+    }
+}

@@ -1,0 +1,58 @@
+//! State files as the commands see them: a sketch, and how its keys are written.
+
+use std::path::Path;
+
+use ucl_sketch::{Fault, KeyFormat, LoadError, UclSketch};
+use ucl_streams::Format;
+
+use crate::input::InputArgs;
+
+/// What `count` writes on a sketch, by name.
+pub const FORMAT: &str = "format";
+pub const WEIGHT: &str = "weight";
+pub const MEMORY: &str = "memory";
+
+/// A sketch from a file.
+pub struct Stored {
+    pub sketch: UclSketch,
+    /// How its keys are read and shown.
+    pub format: Format,
+    /// Where the weight of its records is.
+    pub weight: Option<String>,
+    /// The memory it was made for.
+    pub budget: usize,
+}
+
+impl Stored {
+    pub fn load(path: &Path) -> anyhow::Result<Self> {
+        // The file's name is in the message already if it cannot be read.
+        UclSketch::load(path).map(Self::of).map_err(|error| match error {
+            LoadError::Read { .. } => error.into(),
+            other => anyhow::anyhow!("{}: {other}", path.display()),
+        })
+    }
+
+    pub fn of(sketch: UclSketch) -> Self {
+        let label = |name: &str| sketch.labels().get(name);
+        // A program other than this one may have saved it.
+        let plain = match sketch.config().keys {
+            KeyFormat::Fixed(bytes) => Format::Records(bytes.into()),
+            KeyFormat::Digest => Format::Lines,
+        };
+        let format = label(FORMAT).and_then(|text| text.parse().ok()).unwrap_or(plain);
+        let budget = label(MEMORY).and_then(|text| text.parse().ok()).unwrap_or(sketch.memory().total());
+        let weight = label(WEIGHT).cloned();
+        Self { sketch, format, weight, budget }
+    }
+
+    /// What to read where the command line does not say it: more of the same.
+    pub fn input(&self, given: &InputArgs) -> InputArgs {
+        InputArgs { format: Some(self.format.clone()), weight: self.weight.clone(), ..given.clone() }
+    }
+}
+
+/// While the window has not filled up, trains on what there is, rather than answer by another decoder.
+pub fn train_if_not_ready(sketch: &mut UclSketch) -> Result<(), Fault> {
+    let ready = sketch.with_control(|control| control.network().is_none_or(|network| network.is_ready()));
+    if ready { Ok(()) } else { sketch.train() }
+}

@@ -1,0 +1,40 @@
+//! `ucl top`: the most frequent keys of a saved state.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use crate::count::answer::{Row, shown_key};
+use crate::count::text;
+use crate::stored::{Stored, train_if_not_ready};
+
+/// Show the most frequent keys of a saved state.
+#[derive(clap::Args)]
+pub struct Args {
+    /// What `ucl count --save` wrote.
+    #[arg(value_name = "STATE")]
+    state: PathBuf,
+
+    /// How many keys to show.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    top: usize,
+
+    /// Print one JSON object per key: key, estimate, lower, upper, source.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let Stored { mut sketch, format, .. } = Stored::load(&args.state)?;
+    train_if_not_ready(&mut sketch)?;
+    let view = sketch.view()?;
+    let row = |(id, answer)| Row::new(shown_key(&view, &format, id), answer);
+    let rows: Vec<Row> = view.top(args.top).into_iter().map(row).collect();
+    if !args.json {
+        return crate::show::print(text::top(&rows, view.weight(), false));
+    }
+    let mut text = String::new();
+    for row in &rows {
+        writeln!(text, "{}", serde_json::to_string(row)?)?;
+    }
+    crate::show::print(text)
+}

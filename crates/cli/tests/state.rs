@@ -1,0 +1,216 @@
+//! Saving, going on, and asking later.
+
+mod common;
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use common::{Folder, capture, tcp4};
+use serde_json::{Value, json};
+
+fn words() -> String {
+    let word = |(i, word): (usize, &str)| format!("{word}\n").repeat(64 >> i);
+    ["apple", "banana", "cherry", "date", "elder", "fig", "grape"].into_iter().enumerate().map(word).collect()
+}
+
+fn lines(out: &str) -> Vec<Value> {
+    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// An answer without what differs from run to run.
+fn timeless(mut answer: Value) -> Value {
+    answer["seconds"].take();
+    // Beside the sketch, vectors may have room to spare or not.
+    answer["control"].take();
+    answer
+}
+
+#[test]
+fn a_state_can_be_asked_and_looked_at() {
+    let folder = Folder::with("words", words());
+    folder.run("count words --seed 1 --save s.ucl").fine();
+    let mut text = String::new();
+    for args in ["query s.ucl apple fig nothing", "top s.ucl -n 3", "inspect s.ucl"] {
+        text += &format!("$ ucl {args}\n{}\n", folder.run(args).fine());
+    }
+    insta::assert_snapshot!(text);
+    let rows = lines(&folder.run("query s.ucl apple nothing --json").fine());
+    assert_eq!(
+        rows[0],
+        json!({"key": "apple", "estimate": 64, "lower": rows[0]["lower"], "upper": 64, "source": rows[0]["source"]})
+    );
+    assert_eq!((&rows[1]["estimate"], &rows[1]["source"]), (&json!(0), &json!("unknown")));
+    let piped = folder.pipe("fig\r\n\ngrape\n", "query s.ucl - apple --json").fine();
+    let keys: Vec<Value> = lines(&piped).into_iter().map(|mut row| row["key"].take()).collect();
+    assert_eq!(keys, ["fig", "grape", "apple"]);
+    let top = lines(&folder.run("top s.ucl -n 2 --json").fine());
+    assert_eq!((top.len(), &top[0]["key"], &top[1]["estimate"]), (2, &json!("apple"), &json!(32)));
+    let inspected = folder.run("inspect s.ucl --json").json();
+    assert_eq!((&inspected["version"], &inspected["items"], &inspected["keys"]), (&json!(1), &json!(127), &json!(7)));
+    assert_eq!(inspected["bytes"], folder.read("s.ucl").len());
+    assert_eq!(inspected["labels"], json!({"format": "lines", "memory": "65536"}));
+}
+
+#[test]
+fn going_on_is_as_never_having_stopped() {
+    let all = words().repeat(3);
+    let (one, two) = all.split_at(all.len() / 3 + "apple\n".len() * 7);
+    let folder = Folder::with("both", &all);
+    folder.write("one", one);
+    folder.write("two", two);
+    for decoder in ["delta", "em", "cm", "learned"] {
+        let options = format!("--seed 1 --decoder {decoder} --interval 50 --memory 8KB --json");
+        let straight = folder.run(&format!("count both {options} --save straight.ucl")).json();
+        folder.run(&format!("count one {options} --save s.ucl")).json();
+        let resumed = folder.run("count --resume s.ucl two --json --save s.ucl").json();
+        assert_eq!(timeless(straight), timeless(resumed), "{decoder}");
+        assert!(folder.read("straight.ucl") == folder.read("s.ucl"), "{decoder}");
+        let asked = lines(&folder.run("query s.ucl apple --json").fine());
+        assert_eq!(asked[0], lines(&folder.run("query straight.ucl apple --json").fine())[0], "{decoder}");
+    }
+}
+
+#[test]
+fn questions_about_time_go_on() {
+    let all = words().repeat(3);
+    let (one, two) = all.split_at(all.len() / 3 + "apple\n".len() * 7);
+    let folder = Folder::with("both", &all);
+    folder.write("one", one);
+    folder.write("two", two);
+    let options = "--interval 20 --last 3 --changes --json";
+    let straight = folder.run(&format!("count both --seed 1 {options}")).json();
+    folder.run(&format!("count one --seed 1 {options} --save s.ucl")).json();
+    let resumed = folder.run(&format!("count --resume s.ucl two {options}")).json();
+    assert_eq!(straight["last"], resumed["last"]);
+    assert_eq!(straight["changes"], resumed["changes"]);
+    assert!(!resumed["last"]["keys"].as_array().unwrap().is_empty());
+}
+
+/// Several inputs go on in the one data plane of the state; several data planes are saved as one.
+#[test]
+fn several_inputs_go_on_and_are_saved() {
+    let folder = Folder::with("one", words());
+    folder.write("two", words());
+    folder.run("count one two --seed 1 --threads 2 --save s.ucl --json").json();
+    let resumed = folder.run("count --resume s.ucl one two --threads 2 --save s.ucl --json").json();
+    assert_eq!((&resumed["planes"], &resumed["items"]), (&Value::Null, &json!(4 * 127)));
+    let asked = lines(&folder.run("query s.ucl apple grape --json").fine());
+    assert_eq!((&asked[0]["estimate"], &asked[1]["estimate"]), (&json!(256), &json!(4)));
+    // States in between are of all inputs in order.
+    let saved = folder.run("count one two --seed 1 --threads 2 --save s.ucl --save-every 100 --json").json();
+    assert_eq!(saved["planes"], Value::Null);
+}
+
+#[test]
+fn a_state_knows_how_its_keys_are_written() {
+    let (a, b) = (([10, 0, 0, 1], 443), ([10, 0, 0, 2], 51_234));
+    let folder = Folder::with("net.pcap", capture(&[tcp4(a, b, 10), tcp4(b, a, 3), tcp4(a, b, 0)]));
+    folder.run("count net.pcap --format pcap --key-bytes 13 --weight bytes --save s.ucl --json").json();
+    let flow = "10.0.0.1:443 > 10.0.0.2:51234 tcp";
+    let asked = |folder: &Folder| lines(&folder.run_of(&["query", "s.ucl", flow, "--json"]).fine()).swap_remove(0);
+    assert_eq!((&asked(&folder)["key"], &asked(&folder)["estimate"]), (&json!(flow), &json!(118)));
+    folder.run("count --resume s.ucl net.pcap --save s.ucl --json").json();
+    assert_eq!(asked(&folder)["estimate"], 236);
+
+    folder.write("basket", "1 2 3 beer\n1 2\n1\n");
+    folder.run("count basket --format fimi --save s.ucl --json").json();
+    let top = lines(&folder.run("top s.ucl --json").fine());
+    assert_eq!(top.iter().map(|row| row["key"].as_str().unwrap()).collect::<Vec<_>>(), ["1", "2", "3", "beer"]);
+    folder.run("count zipf:1.1:1000:50 --seed 3 --save s.ucl --json").json();
+    folder.run("count --resume s.ucl zipf:1.1:1000:50 --json").json();
+}
+
+#[test]
+fn a_long_run_saves_as_it_goes() {
+    let folder = Folder::new();
+    // The input ends badly, and yet there is a state: the one of 120 items.
+    folder.write("log", (0..130).map(|i| format!("k{} 1\n", i % 9)).collect::<String>() + "k1 none\n");
+    let run = folder.run("count log --format field:1 --weight 2 --seed 1 --save s.ucl --save-every 60");
+    assert_eq!(run.code, 1, "{}", run.err);
+    assert_eq!(folder.run("inspect s.ucl --json").json()["items"], 120);
+}
+
+#[test]
+fn what_contradicts_the_state_is_named() {
+    let folder = Folder::with("words", words());
+    folder.run("count words --seed 1 --save s.ucl").fine();
+    let cases = [
+        "--memory 32KB",
+        "--decoder em",
+        "--base count-sketch",
+        "--heavy elastic",
+        "--key-bytes 4",
+        "--expected-keys 100",
+        "--interval 5",
+        "--counter-bits 16",
+        "--seed 2",
+        "--format field:1",
+        "--format field:1 --weight 2",
+        "--audit",
+        "--save-every 5",
+        "--last 4",
+        "--keep 2",
+    ];
+    let message = |args: &str| {
+        let args = format!("count --resume s.ucl words {args}");
+        format!("$ ucl {args}\n{}\n", folder.run(&args).failed(2).trim_end())
+    };
+    insta::assert_snapshot!(cases.map(message).join("\n"));
+    // The same again is no contradiction.
+    folder.run("count --resume s.ucl words --seed 1 --memory 64KB --decoder delta --format lines --json").json();
+}
+
+#[test]
+fn files_that_cannot_be_used() {
+    let folder = Folder::with("words", words());
+    folder.run("count words --seed 1 --save good.ucl").fine();
+    let good = folder.read("good.ucl");
+    folder.write("cut.ucl", &good[..good.len() / 2]);
+    let mut damaged = good.clone();
+    damaged[good.len() / 2] ^= 1;
+    folder.write("damaged.ucl", &damaged);
+    let mut newer = good.clone();
+    newer[8] = 9;
+    folder.write("newer.ucl", &newer);
+    std::fs::create_dir(folder.path().join("folder")).unwrap();
+    let cases = [
+        "query words apple",
+        "query no-such-file apple",
+        "top damaged.ucl",
+        "inspect cut.ucl",
+        "inspect newer.ucl",
+        "count --resume words words",
+        "count words --save folder",
+        "count words --save no-such-folder/s.ucl",
+    ];
+    let message = |args: &str| {
+        let error = folder.run(args).failed(1).replace(&good.len().to_string(), "[all]");
+        format!("$ ucl {args}\n{}\n", error.replace(&(good.len() / 2).to_string(), "[half]").trim_end())
+    };
+    insta::assert_snapshot!(cases.map(message).join("\n"));
+}
+
+/// Killed at whatever moment of a save: the file is an old state or a new one, whole, and the next run can go on with it.
+#[test]
+fn killed_while_saving_leaves_a_whole_file() {
+    let folder = Folder::new();
+    let save = |items: u64| format!("count zipf:1.1:{items}:3000 --seed 1 --memory 16KB --save s.ucl");
+    folder.run(&save(1_000)).fine();
+    let items = |folder: &Folder| folder.run("inspect s.ucl --json").json()["items"].as_u64().unwrap();
+    assert_eq!(items(&folder), 1_000);
+    let mut killed = 0;
+    for round in 0..20u64 {
+        // A save after every 200 items: whenever the signal comes, one is likely under way.
+        let args = save(2_000_000) + " --save-every 200";
+        let mut child = folder.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(5 + 7 * round));
+        killed += u32::from(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let found = items(&folder);
+        assert!(found == 1_000 || found == 2_000_000 || found.is_multiple_of(200), "{found}");
+    }
+    assert!(killed > 0, "every run had ended before it was killed");
+    // Leftovers of the killed are in nobody's way.
+    folder.run("count --resume s.ucl zipf:1.1:500:3000 --save s.ucl").fine();
+}

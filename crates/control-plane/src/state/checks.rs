@@ -1,0 +1,285 @@
+//! What a state must keep to. Every message has the numbers that contradict each other.
+
+use ucl_data_plane::{Config, Inconsistent, Report, ReportSink, Shape, ensure};
+use ucl_equations::{ColumnId, em};
+
+use crate::delta::{BLOCK, Epoch, Totals};
+use crate::plane::{ControlPlane, Mode, Settings};
+use crate::registry::KeyId;
+use crate::segment::Segment;
+use crate::series::Series;
+
+/// More iterations or steps than this would never end.
+const MOST_ROUNDS: usize = 1 << 28;
+/// More iterations of EM than this would seem never to end; hundreds are the rule.
+const MOST_ITERATIONS: usize = 1 << 16;
+/// Counts of events stay far from overflowing.
+const MOST_EVENTS: u64 = 1 << 60;
+
+impl Settings {
+    /// Fails for settings that no control plane of this configuration can have, or with which it would never answer.
+    pub fn check(&self, config: &Config) -> Result<(), Inconsistent> {
+        self.decoder.supports(&config.shape.geometry()).map_err(|error| Inconsistent(error.to_string()))?;
+        if self.decoder.is_trained() {
+            self.learned.validate().map_err(|error| Inconsistent(error.to_string()))?;
+        }
+        if let Some(budget) = self.train_budget {
+            let rounds = budget.epochs.min(budget.steps);
+            ensure(rounds <= MOST_ROUNDS, || format!("a training of {rounds} steps, more than {MOST_ROUNDS}"))?;
+        }
+        let em::Options { iterations, tolerance, .. } = self.em;
+        ensure(iterations <= MOST_ITERATIONS, || format!("{iterations} iterations, more than {MOST_ITERATIONS}"))?;
+        let positive = tolerance.is_none_or(|tolerance| tolerance.is_finite() && tolerance >= 0.0);
+        ensure(positive, || format!("a tolerance of {tolerance:?}"))
+    }
+}
+
+/// Unsigned: no counter is negative or beyond `weight`, and every row adds up to it, as often as a key has counters in a row.
+/// Signed: none is beyond it.
+pub(crate) fn check_rows(counters: &[i64], shape: &Shape, weight: u64) -> Result<(), Inconsistent> {
+    let geometry = shape.geometry();
+    let beyond = counters.iter().position(|counter| counter.unsigned_abs() > weight);
+    ensure(beyond.is_none(), || format!("counter {beyond:?} is beyond {weight}, which is all there is"))?;
+    if geometry.signed {
+        return Ok(());
+    }
+    let want = u128::from(weight) * u128::from(geometry.per_row());
+    for (row, counters) in counters.chunks(geometry.width as usize).enumerate() {
+        let sum = counters.iter().try_fold(0u128, |sum, &counter| sum.checked_add(u128::try_from(counter).ok()?));
+        ensure(sum == Some(want), || format!("row {row} of the counters adds up to {sum:?}, not {want}"))?;
+    }
+    Ok(())
+}
+
+impl ControlPlane {
+    /// Checks all that does not need the data plane.
+    pub(super) fn check(&self) -> Result<(), Inconsistent> {
+        let (keys, columns) = (self.registry.len(), self.segment.columns().len());
+        let (config, sketch_weight) = (self.segment.config(), self.segment.sketch_weight());
+        let known = |key: KeyId| (key.0 as usize) < keys;
+        let column = |column: ColumnId| (column.0 as usize) < columns;
+        ensure(self.keys.len() == keys, || format!("states of {} keys, of {keys}", self.keys.len()))?;
+        let floors = self.keys.iter().try_fold(0u64, |sum, key| sum.checked_add(key.floor()));
+        let within = floors.is_some_and(|sum| sum <= sketch_weight);
+        ensure(within, || format!("keys have {floors:?} at least, but {sketch_weight} entered the sketch"))?;
+
+        let (slots, want) = (self.heavy.len(), config.shape.slots as usize);
+        ensure(slots == want, || format!("a mirror of {slots} heavy slots, not {want}"))?;
+        let stray = self.heavy.iter().chain(self.moved.iter().copied()).find(|held| !known(held.key));
+        ensure(stray.is_none(), || format!("a heavy slot holds {stray:?}, of {keys} keys"))?;
+
+        let new = self.columns_at_cut;
+        ensure(new <= columns, || format!("{new} columns at the last cut, {columns} now"))?;
+        let late = self.late.iter().find(|&&late| !column(late) || (late.0 as usize) < new);
+        ensure(late.is_none(), || format!("{late:?} is said to be late, but columns {new} to {columns} are new"))?;
+        let found = self.found_again.iter().find(|&&key| !known(key));
+        ensure(found.is_none(), || format!("{found:?} was found again, of {keys} keys"))?;
+        let evicted = self.evicted.iter().all(|&(id, _)| column(id));
+        let changed = self.heavy_changes.iter().all(|&(key, _)| known(key));
+        ensure(evicted && changed, || "a key that is not known lost its heavy slot".into())?;
+        ensure(self.cuts <= MOST_EVENTS, || format!("{} cuts", self.cuts))?;
+
+        self.check_earlier()?;
+        self.check_window()?;
+        match &self.mode {
+            Mode::Classic(_) => Ok(()),
+            Mode::Learned { network, .. } => {
+                let steps = network.solver().steps();
+                ensure(steps <= MOST_EVENTS, || format!("{steps} training steps"))
+            }
+            Mode::Delta { totals, pending, series } => {
+                totals.check(self, pending)?;
+                check_pending(pending, self)?;
+                series.check(self)
+            }
+        }
+    }
+
+    fn check_window(&self) -> Result<(), Inconsistent> {
+        let (window, counters) = (&self.window, self.segment.cumulative().len());
+        let length = if self.settings.decoder.is_trained() { self.settings.window } else { 0 };
+        ensure(window.length() == length, || format!("a window of {}, not {length}", window.length()))?;
+        // A change or a merge starts it again.
+        ensure(window.seen() <= self.cuts, || format!("{} snapshots from {} cuts", window.seen(), self.cuts))?;
+        ensure(window.len() as u64 == window.seen().min(length as u64), || {
+            format!("{} snapshots in a window of {length} that saw {}", window.len(), window.seen())
+        })?;
+        for (at, snapshot) in window.iter().enumerate() {
+            let (held, weight) = (snapshot.counters.len(), snapshot.interval_weight);
+            ensure(held == counters, || format!("{held} counters in snapshot {at} of {counters}"))?;
+            ensure(weight.is_finite() && weight >= 0.0, || format!("a weight of {weight} in snapshot {at}"))?;
+        }
+        Ok(())
+    }
+
+    /// Checks against what the data plane says of this moment: `peek` is asked for its
+    /// [`peek`](ucl_data_plane::DataPlane::peek). `digest_seed` is that of its hashes.
+    pub fn check_against(&self, digest_seed: u64, peek: impl FnOnce(&mut Witness)) -> Result<(), Inconsistent> {
+        ensure(self.registry.digest_seed() == digest_seed, || "the planes have digests of different seeds".into())?;
+        let mut witness = Witness::default();
+        peek(&mut witness);
+        let Witness { slots, counters, items, weight, sketch_weight, smallest_weight, carries } = witness;
+        let (segment, shape) = (&self.segment, &self.segment.config().shape);
+        let (items_before, weight_before) = self.at_cut;
+        ensure(items_before <= items && weight_before <= weight, || {
+            format!("{items_before} items (weight {weight_before}) up to the last cut, {items} ({weight}) up to now")
+        })?;
+        let closed = segment.sketch_weight();
+        ensure(segment.carries() == carries, || format!("carries of {} arrived, of {carries}", segment.carries()))?;
+        let Some(open_weight) = sketch_weight.checked_sub(closed) else {
+            return Err(Inconsistent(format!(
+                "{closed} entered the sketch up to the last cut, {sketch_weight} up to now"
+            )));
+        };
+        let carried = segment.carried().iter().copied().chain(std::iter::repeat(0));
+        let added = carried.zip(&counters).map(|(carried, rest)| carried.checked_add(*rest));
+        let Some(mut open) = added.collect::<Option<Vec<i64>>>() else {
+            return Err(Inconsistent("a counter's carries are beyond 2^63".into()));
+        };
+        check_rows(&open, shape, open_weight)?;
+        ensure(self.smallest_weight <= weight, || format!("a smallest weight of {}", self.smallest_weight))?;
+        let entered = self.keys.iter().any(|key| key.entered());
+        ensure(!entered || sketch_weight >= smallest_weight, || {
+            format!(
+                "keys entered the sketch, but only {sketch_weight} did, and no item has less than {smallest_weight}"
+            )
+        })?;
+
+        // Once the changed slots are taken over, the mirror must be what the heavy part is.
+        let (mut heavy, mut evicted) = (self.heavy.clone(), Vec::new());
+        for (slot, holder, count) in slots {
+            let known = holder.is_some() || heavy.holds(slot) || count == 0;
+            ensure(known, || format!("slot {slot} changed, but is not held"))?;
+            let holder = holder.map(|identity| self.registry.find(&identity).unwrap_or(KeyId(u32::MAX)));
+            evicted.extend(heavy.change(slot, holder, count, &mut Vec::new()));
+        }
+        let held = heavy.iter().try_fold(0u64, |sum, held| sum.checked_add(held.count));
+        let in_heavy =
+            self.earlier_weight().and_then(|earlier| weight.checked_sub(sketch_weight)?.checked_sub(earlier));
+        ensure(held == in_heavy, || format!("the heavy part holds {in_heavy:?}, its mirror {held:?}"))?;
+        evicted.extend(heavy.missing(&self.moved));
+        let floors = self.keys.iter().map(|key| key.floor()).chain(evicted.iter().map(|held| held.count));
+        let floors = floors.into_iter().try_fold(0u64, |sum, floor| sum.checked_add(floor));
+        ensure(floors.is_some_and(|sum| sum <= sketch_weight), || {
+            format!("keys have {floors:?} at least once this epoch ends, but {sketch_weight} entered the sketch")
+        })?;
+        if !shape.signed() {
+            for held in evicted {
+                let column = segment.positions(self.registry.identity_of(held.key));
+                take_off(&mut open, column.indices(), held.count)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a data plane says of itself.
+#[derive(Default)]
+pub struct Witness {
+    slots: Vec<(u32, Option<Vec<u8>>, u64)>,
+    counters: Vec<i64>,
+    items: u64,
+    weight: u64,
+    sketch_weight: u64,
+    smallest_weight: u64,
+    carries: u64,
+}
+
+impl ReportSink for Witness {
+    fn report(&mut self, report: Report<'_>) {
+        match report {
+            Report::Slot { slot, holder, count } => self.slots.push((slot, holder.map(<[u8]>::to_vec), count)),
+            Report::Cut(cut) => {
+                self.counters = cut.counters.iter().collect();
+                (self.items, self.weight, self.sketch_weight) = (cut.items, cut.weight, cut.sketch_weight);
+                (self.smallest_weight, self.carries) = (cut.smallest_weight, cut.carries);
+            }
+            Report::Key { .. } | Report::Carry { .. } | Report::Open { .. } => {}
+        }
+    }
+}
+
+/// Takes what an evicted key brought off its counters, which must have it.
+fn take_off(counters: &mut [i64], indices: &[u32], count: u64) -> Result<(), Inconsistent> {
+    for &at in indices {
+        let left = i64::try_from(count).ok().and_then(|count| counters[at as usize].checked_sub(count));
+        ensure(left.is_some_and(|left| left >= 0), || {
+            format!("an evicted key brought {count}, but counter {at} has not")
+        })?;
+        counters[at as usize] = left.unwrap_or_default();
+    }
+    Ok(())
+}
+
+impl Totals {
+    fn check(&self, control: &ControlPlane, pending: &[Epoch]) -> Result<(), Inconsistent> {
+        let (estimates, uppers) = (self.estimates(), self.uppers());
+        let (want, most) = (control.columns_at_cut, control.segment.sketch_weight());
+        let lengths = estimates.len() == want && uppers.len() == want;
+        ensure(lengths, || format!("sums of {} and {} columns, of {want}", estimates.len(), uppers.len()))?;
+        let odd = estimates.iter().find(|estimate| !(estimate.is_finite() && **estimate >= 0.0));
+        ensure(odd.is_none(), || format!("an estimate of {odd:?}"))?;
+        let beyond = uppers.iter().find(|&&upper| upper > most);
+        ensure(beyond.is_none(), || format!("an upper bound of {beyond:?}, but {most} entered the sketch"))?;
+        ensure(self.unexplained() <= most, || format!("{} unexplained, of {most}", self.unexplained()))?;
+        ensure(self.checked().is_sound(), || format!("the checks of epochs add up to {:?}", self.checked()))?;
+        let epochs = self.epochs().saturating_add(pending.len() as u64);
+        ensure(epochs <= control.cuts(), || format!("{epochs} epochs from {} cuts", control.cuts()))
+    }
+}
+
+fn check_pending(pending: &[Epoch], control: &ControlPlane) -> Result<(), Inconsistent> {
+    let (segment, keys) = (&control.segment, control.registry.len());
+    let (shape, columns) = (&segment.config().shape, control.columns_at_cut);
+    ensure(pending.len() < BLOCK, || format!("{} epochs wait, but a block has {BLOCK}", pending.len()))?;
+    let (mut before, mut items, mut weights) = (0, 0, 0u64);
+    for epoch in pending {
+        epoch.counters.check(segment.cumulative().len())?;
+        let counters = epoch.counters.unpack();
+        let (first, known) = (epoch.first_new, epoch.known);
+        let grows = before <= first && first <= known && known as usize <= columns;
+        ensure(grows, || format!("an epoch of columns up to {known}, new from {first}, after {before}, of {columns}"))?;
+        let in_order = items <= epoch.items && epoch.items <= control.at_cut.0;
+        ensure(in_order, || format!("an epoch ended at item {}, after {items}", epoch.items))?;
+        (before, items) = (known, epoch.items);
+        let sum = weights.checked_add(epoch.weight).filter(|&sum| sum <= segment.sketch_weight());
+        let Some(sum) = sum else {
+            return Err(Inconsistent("epochs that wait have more weight than entered the sketch".into()));
+        };
+        weights = sum;
+        check_rows(&counters, shape, epoch.weight)?;
+        check_changes(epoch, counters, segment, keys)?;
+    }
+    Ok(())
+}
+
+fn check_changes(epoch: &Epoch, mut counters: Vec<i64>, segment: &Segment, keys: usize) -> Result<(), Inconsistent> {
+    for &(column, count) in &epoch.evicted {
+        ensure(column.0 < epoch.known, || format!("{column:?} was evicted, of {}", epoch.known))?;
+        take_off(&mut counters, segment.columns().indices(column), count)?;
+    }
+    let stray = epoch.heavy.iter().find(|(key, _)| key.0 as usize >= keys);
+    ensure(stray.is_none(), || format!("{stray:?} changed in the heavy part, of {keys} keys"))
+}
+
+impl Series {
+    fn check(&self, control: &ControlPlane) -> Result<(), Inconsistent> {
+        let (retention, want) = (self.retention(), control.settings.retain_epochs);
+        ensure(retention == want, || format!("{retention} epochs are kept, not {want}"))?;
+        // Two series that were merged are as long as the longer one.
+        let (held, cuts) = (self.len(), if want == 0 { 0 } else { control.cuts });
+        let all = held <= want && self.dropped().checked_add(held as u64).is_some_and(|epochs| epochs <= cuts);
+        ensure(all, || format!("{held} epochs are kept and {} dropped, of {cuts}", self.dropped()))?;
+        let keys = control.registry.len();
+        for epoch in self.epochs(..) {
+            let (mut last, mut sound) = (None, true);
+            for (key, count) in epoch.iter() {
+                sound &= last < Some(key) && (key.0 as usize) < keys && count.is_finite();
+                last = Some(key);
+            }
+            sound &= epoch.items <= control.at_cut.0;
+            ensure(sound, || format!("the epoch that ended at item {} has keys that are not known", epoch.items))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,307 @@
+//! State files: a sketch that stops today and goes on tomorrow.
+//!
+//! A run that was saved, loaded and continued has the same state and gives the same answers as one that never stopped, down
+//! to the last bit: the file holds the open epoch, the epochs that wait to be decoded, the optimiser's moments and the
+//! random state. (In [`Execution::Background`] a training that is under way when the state is taken is not part of it.)
+//!
+//! ```
+//! use ucl_sketch::UclSketch;
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("monday.ucl");
+//! let mut sketch = UclSketch::builder().memory("16KB").seed(1).build()?;
+//! sketch.insert(b"tea")?;
+//! sketch.save(&path)?;
+//!
+//! let mut sketch = UclSketch::load(&path)?;
+//! sketch.insert(b"tea")?;
+//! assert_eq!(sketch.view()?.estimate(b"tea").estimate, 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The file
+//!
+//! ```text
+//! 89 55 43 4c 0d 0a 1a 0a   version u32   sections u32   length of the file u64
+//! per section:  number u32   CRC-32 u32   length u64
+//! the sections, end to end
+//! XXH3-64 of everything before
+//! ```
+//! Numbers are little-endian. Sections ([`Section`]) are `postcard` encodings of the types themselves (integers as varints),
+//! so what is written follows the types; the two networks are `safetensors` files. Columns and hash tables are rebuilt from
+//! the keys. Since `postcard` has no field names, *any* change of a written type is a new [`FORMAT_VERSION`]; the golden
+//! files of `tests/golden` notice one that was forgotten, and keep every older version loading.
+//!
+//! # Damage and malice
+//!
+//! A file that is damaged, cut short, foreign or newer is an error that says so ([`LoadError`]). One whose checksums are
+//! right but whose content was made up is held against the configuration and against itself before any of it is used:
+//! the result is an error or a sketch that works, never a panic, a hang or an allocation that only a number asked for.
+//!
+//! [`UclSketch::save`] never leaves half a file: see its documentation.
+
+mod atomic;
+mod container;
+mod error;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use ucl_control_plane::{ControlPlane, ControlState, Model, Settings, Verdict};
+use ucl_data_plane::{Config, ensure};
+use ucl_wire::{Encoder, EncoderState};
+
+#[doc(hidden)]
+pub use container::mend;
+use container::{HEAD, Sections, pack};
+pub use error::{LoadError, SaveError};
+
+use crate::background::Background;
+use crate::builder::Execution;
+use crate::plane::AnyPlane;
+use crate::sketch::{Control, UclSketch, nowhere};
+
+/// The version of the format that is written; older ones are read.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// The parts of a state file, by their numbers.
+///
+/// ```
+/// use ucl_sketch::state::Section;
+/// assert_eq!(Section::DataPlane.to_string(), "data plane");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Section {
+    /// Shapes, seed, decoder and settings.
+    Configuration = 1,
+    /// Heavy part, counters and Bloom filter.
+    DataPlane = 2,
+    /// The known keys.
+    Registry = 3,
+    /// The control plane's counters, its mirror of the heavy part, and what is known of each key.
+    Counting = 4,
+    /// The learned decoder's window of snapshots.
+    Window = 5,
+    /// Delta's sums, the epochs that wait, and those that are kept.
+    Delta = 6,
+    /// The network, as `safetensors`.
+    Network = 7,
+    /// The network's twin that judges it, as `safetensors`.
+    Twin = 8,
+    /// Reports that wait to be sent, and how many bytes were.
+    Uplink = 9,
+    /// What the user wrote on the sketch.
+    Labels = 10,
+    /// What was counted before the sketch's hashes or sizes changed: sealed segments.
+    Earlier = 11,
+}
+
+impl Section {
+    /// All sections.
+    pub const ALL: [Self; 11] = [
+        Self::Configuration,
+        Self::DataPlane,
+        Self::Registry,
+        Self::Counting,
+        Self::Window,
+        Self::Delta,
+        Self::Network,
+        Self::Twin,
+        Self::Uplink,
+        Self::Labels,
+        Self::Earlier,
+    ];
+}
+
+impl fmt::Display for Section {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Configuration => "configuration",
+            Self::DataPlane => "data plane",
+            Self::Registry => "registry",
+            Self::Counting => "counting",
+            Self::Window => "window",
+            Self::Delta => "delta",
+            Self::Network => "network",
+            Self::Twin => "twin",
+            Self::Uplink => "uplink",
+            Self::Labels => "labels",
+            Self::Earlier => "earlier",
+        })
+    }
+}
+
+/// What is in a file, without loading it.
+///
+/// ```
+/// use ucl_sketch::UclSketch;
+/// use ucl_sketch::state::{FORMAT_VERSION, Section, Summary};
+/// let bytes = UclSketch::builder().build()?.to_bytes()?;
+/// let summary = Summary::read(&bytes)?;
+/// assert_eq!(summary.version, FORMAT_VERSION);
+/// assert!(summary.sections.iter().any(|&(section, bytes)| section == Section::DataPlane && bytes > 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// The file's version.
+    pub version: u32,
+    /// Its sections with their bytes, in order.
+    pub sections: Vec<(Section, usize)>,
+}
+
+impl Summary {
+    /// Checks that the file is whole, and says what is in it.
+    pub fn read(bytes: &[u8]) -> Result<Self, LoadError> {
+        let file = Sections::unpack(bytes)?;
+        Ok(Self {
+            version: file.version,
+            sections: file.iter().map(|(section, bytes)| (section, bytes.len())).collect(),
+        })
+    }
+}
+
+/// The section of that name.
+#[derive(Serialize, Deserialize)]
+struct Configuration {
+    config: Config,
+    settings: Settings,
+    interval: Option<u64>,
+    until_cut: u64,
+    execution: Execution,
+    verdict: Option<Verdict>,
+    settled: bool,
+}
+
+impl UclSketch {
+    /// Writes the state to a file, which is replaced if it is there.
+    ///
+    /// Whenever the process is killed or the power fails, the file is the old one or the new one, whole: the state goes into
+    /// a temporary file beside it (`.NAME.PROCESS-N.ucl-tmp`), is forced to the disk, and then takes the name. What a
+    /// killed process leaves behind is never read, and removed by a later save.
+    pub fn save(&mut self, path: impl AsRef<Path>) -> Result<(), SaveError> {
+        let (bytes, path) = (self.to_bytes()?, path.as_ref());
+        atomic::write(path, &bytes).map_err(|error| SaveError::Write { path: path.to_owned(), error })
+    }
+
+    /// Goes on with what [`UclSketch::save`] wrote.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, LoadError> {
+        Self::from_bytes(&read_file(path)?)
+    }
+
+    /// The state as the bytes of a file. The same state gives the same bytes.
+    pub fn to_bytes(&mut self) -> Result<Vec<u8>, SaveError> {
+        let (plane, interval, until_cut) = (&self.plane, self.interval, self.until_cut);
+        let of_control = |control: &ControlPlane, settings: Settings, execution| -> Result<_, SaveError> {
+            settings.check(plane.config())?;
+            let ControlState { registry, counting, earlier, window, delta, model } = control.state()?;
+            let (verdict, settled) = model.as_ref().map_or((None, false), |model| (model.verdict, model.settled));
+            let config = *plane.config();
+            let configuration = Configuration { config, settings, interval, until_cut, execution, verdict, settled };
+            let mut sections = vec![
+                (Section::Configuration, encode(&configuration)),
+                (Section::DataPlane, encode(plane)),
+                (Section::Registry, encode(&registry)),
+                (Section::Counting, encode(&counting)),
+                (Section::Window, encode(&window)),
+            ];
+            sections.extend(earlier.map(|earlier| (Section::Earlier, encode(&earlier))));
+            sections.extend(delta.map(|delta| (Section::Delta, encode(&delta))));
+            if let Some(Model { network, twin, .. }) = model {
+                sections.push((Section::Network, network));
+                sections.extend(twin.map(|twin| (Section::Twin, twin)));
+            }
+            Ok(sections)
+        };
+        let (mut sections, encoder) = match &mut self.control {
+            Control::Inline { control, encoder } => {
+                let sections = of_control(control, control.settings().clone(), Execution::Synchronous)?;
+                (sections, encoder.as_ref().map(|encoder| encoder.state()))
+            }
+            Control::Background(background) => {
+                let settings = background.settings();
+                let sections =
+                    background.with_control(|control| of_control(control, settings, Execution::Background))?;
+                (sections, Some(background.encoder().state()))
+            }
+        };
+        sections.extend(encoder.map(|encoder| (Section::Uplink, encode(&encoder))));
+        if !self.labels.is_empty() {
+            sections.push((Section::Labels, encode(&self.labels)));
+        }
+        Ok(pack(&sections))
+    }
+
+    /// Goes on with what [`UclSketch::to_bytes`] gave.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
+        let file = Sections::unpack(bytes)?;
+        let configuration: Configuration = required(&file, Section::Configuration)?;
+        let Configuration { config, settings, interval, until_cut, execution, verdict, settled } = configuration;
+        let due = until_cut > 0 && interval.is_none_or(|interval| until_cut <= interval);
+        ensure(due, || format!("the next cut in {until_cut} items, but one every {interval:?}"))?;
+        let plane = required::<AnyPlane>(&file, Section::DataPlane)?.restored(&config)?;
+
+        let network = file.get(Section::Network).map(<[u8]>::to_vec);
+        let twin = file.get(Section::Twin).map(<[u8]>::to_vec);
+        let lone = network.is_none() && (twin.is_some() || verdict.is_some() || settled);
+        ensure(!lone, || "there is no network for what is said of one".into())?;
+        let state = ControlState {
+            registry: required(&file, Section::Registry)?,
+            counting: required(&file, Section::Counting)?,
+            earlier: optional(&file, Section::Earlier)?,
+            window: required(&file, Section::Window)?,
+            delta: optional(&file, Section::Delta)?,
+            model: network.map(|network| Model { network, twin, verdict, settled }),
+        };
+        let control = ControlPlane::restore(config, settings, state)?;
+        control.check_against(plane.digest_seed(), |witness| plane.peek(witness))?;
+
+        let encoder: Option<EncoderState> = optional(&file, Section::Uplink)?;
+        let control = match (execution, encoder) {
+            (Execution::Synchronous, encoder) => {
+                let encoder = encoder.map(|state| Encoder::restore(config, state, nowhere())).transpose()?;
+                Control::Inline { control: Box::new(control), encoder: encoder.map(Box::new) }
+            }
+            (Execution::Background, Some(encoder)) => Control::Background(Background::resume(control, encoder)?),
+            (Execution::Background, None) => return Err(LoadError::Missing { section: Section::Uplink }),
+        };
+        let labels: Option<BTreeMap<String, String>> = optional(&file, Section::Labels)?;
+        Ok(Self { plane, control, interval, until_cut, labels: labels.unwrap_or_default() })
+    }
+}
+
+/// The bytes of a state file, or of a pipe that brings one: no more than it says it has, so that neither a device without
+/// end nor a large file of another kind is read whole.
+pub fn read_file(path: impl AsRef<Path>) -> Result<Vec<u8>, LoadError> {
+    let path = path.as_ref();
+    let read = || -> std::io::Result<Vec<u8>> {
+        let (mut file, mut bytes) = (File::open(path)?, Vec::new());
+        Read::by_ref(&mut file).take(HEAD as u64).read_to_end(&mut bytes)?;
+        // One more, to notice what follows.
+        file.take(container::bytes_after(&bytes).saturating_add(1)).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    read().map_err(|error| LoadError::Read { path: path.to_owned(), error })
+}
+
+fn encode(value: &impl Serialize) -> Vec<u8> {
+    postcard::to_stdvec(value).expect("internal: every part of a state can be written")
+}
+
+fn required<T: DeserializeOwned>(file: &Sections<'_>, section: Section) -> Result<T, LoadError> {
+    optional(file, section)?.ok_or(LoadError::Missing { section })
+}
+
+fn optional<T: DeserializeOwned>(file: &Sections<'_>, section: Section) -> Result<Option<T>, LoadError> {
+    let Some(bytes) = file.get(section) else { return Ok(None) };
+    match postcard::take_from_bytes(bytes) {
+        Ok((value, [])) => Ok(Some(value)),
+        Ok((_, rest)) => Err(LoadError::Malformed { section, why: format!("{} bytes too many", rest.len()) }),
+        Err(error) => Err(LoadError::Malformed { section, why: error.to_string() }),
+    }
+}
