@@ -34,7 +34,7 @@ use crate::hash::{HashSeed, KeyHash};
 /// use ucl_data_plane::HeavyKind;
 /// assert_eq!("elastic".parse(), Ok(HeavyKind::Elastic));
 /// assert_eq!(HeavyKind::Voting.bytes(100, 4), 1200);
-/// assert_eq!(HeavyKind::Elastic.slots_in(1200, 4), 139); // 8 bytes a slot, and 4 for every 7 slots
+/// assert_eq!(HeavyKind::Elastic.slots_in(1200, 4), 140); // 8 bytes a slot, and 4 for every 7 slots
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -73,7 +73,7 @@ impl Case {
             decoder: self.decoder,
             window: 3,
             train_every: Some(2),
-            train_budget: (self.seed % 2 == 0).then(|| TrainBudget::steps(3)),
+            train_budget: self.seed.is_multiple_of(2).then(|| TrainBudget::steps(3)),
             learned,
             fallback: self.fallback,
             em: em::Options { iterations: 20, ..em::Options::default() },
@@ -115,8 +115,11 @@ pub fn stream(items: u64) -> Vec<(u8, u64)> {
     (0..items).map(|i| ((i * i % 251 * (i % 7) / 6) as u8, 1 + i % 3)).collect()
 }
 
+/// Known keys, unknown ones, and the rest in words.
+pub type Answers = (Vec<(Vec<u8>, Estimate)>, Vec<Estimate>, String);
+
 /// Everything that a view says.
-pub fn answers(view: &QueryView) -> (Vec<(Vec<u8>, Estimate)>, Vec<Estimate>, String) {
+pub fn answers(view: &QueryView) -> Answers {
     let known = view.all().map(|(id, answer)| (view.registry().key(id).to_vec(), answer)).collect();
     let unknown = (0..20u8).map(|i| view.estimate(&vec![i ^ 0x5a; view.registry().format().slot_bytes()])).collect();
     let epochs: Vec<_> = view.series().epochs(..).collect();

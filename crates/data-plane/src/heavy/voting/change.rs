@@ -75,8 +75,11 @@ mod tests {
         filter
     }
 
-    /// Merges both ways; what each way holds (key, count, votes) and what it lost.
-    fn both(a: &VotingFilter<4>, b: &VotingFilter<4>) -> [(u32, u64, u64, Vec<(u32, u64)>); 2] {
+    /// A slot's key, count and votes, and what was lost.
+    type Merged = (u32, u64, u64, Vec<(u32, u64)>);
+
+    /// Merges both ways.
+    fn both(a: &VotingFilter<4>, b: &VotingFilter<4>) -> [Merged; 2] {
         [(a, b), (b, a)].map(|(a, b)| {
             let (mut merged, mut lost) = (a.clone(), Vec::new());
             merged.merge(b, |key, count, _| lost.push((u32::from_le_bytes(*key), count)));
