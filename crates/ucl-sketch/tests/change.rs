@@ -108,7 +108,7 @@ fn long_keys_keep_their_names_through_changes_and_merging() {
     let view = here.view().unwrap();
     assert_eq!((view.items(), view.keys()), (9_000, 80));
     for user in 0..80u32 {
-        let overlap = u64::from(20 <= user && user < 60);
+        let overlap = u64::from((20..60).contains(&user));
         assert_eq!(view.estimate(format!("/user/{user}/profile").as_bytes()).estimate, 75 * (1 + overlap), "{user}");
     }
     let mut stranger = UclSketch::builder().memory("16KB").seed(8).interval(100).build().unwrap();
