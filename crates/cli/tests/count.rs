@@ -48,7 +48,10 @@ fn json_has_exactly_these_fields() {
         json!({"key": "apple", "estimate": 64, "lower": answer["top"][0]["lower"], "upper": 64, "source": answer["top"][0]["source"]})
     );
     let fields: Vec<&String> = answer.as_object().unwrap().keys().collect();
-    assert_eq!(fields, ["decoder", "entropy", "items", "keys", "memory", "queries", "seconds", "seed", "top"]);
+    assert_eq!(
+        fields,
+        ["control", "decoder", "entropy", "items", "keys", "memory", "queries", "seconds", "seed", "top"]
+    );
     insta::assert_snapshot!(serde_json::to_string_pretty(&answer).unwrap());
 }
 

@@ -115,13 +115,8 @@ pub fn stream(items: u64) -> Vec<(u8, u64)> {
     (0..items).map(|i| ((i * i % 251 * (i % 7) / 6) as u8, 1 + i % 3)).collect()
 }
 
-<<<<<<< HEAD
-/// Every known key's answer, those of unknown keys, and the rest as text.
-type Answers = (Vec<(Vec<u8>, Estimate)>, Vec<Estimate>, String);
-=======
 /// Known keys, unknown ones, and the rest in words.
 pub type Answers = (Vec<(Vec<u8>, Estimate)>, Vec<Estimate>, String);
->>>>>>> save2
 
 /// Everything that a view says.
 pub fn answers(view: &QueryView) -> Answers {

@@ -75,19 +75,11 @@ mod tests {
         filter
     }
 
-<<<<<<< HEAD
     /// What a filter holds (key, count, votes), and what was lost.
     type Outcome = (u32, u64, u64, Vec<(u32, u64)>);
 
     /// Merges both ways.
     fn both(a: &VotingFilter<4>, b: &VotingFilter<4>) -> [Outcome; 2] {
-=======
-    /// A slot's key, count and votes, and what was lost.
-    type Merged = (u32, u64, u64, Vec<(u32, u64)>);
-
-    /// Merges both ways.
-    fn both(a: &VotingFilter<4>, b: &VotingFilter<4>) -> [Merged; 2] {
->>>>>>> save2
         [(a, b), (b, a)].map(|(a, b)| {
             let (mut merged, mut lost) = (a.clone(), Vec::new());
             merged.merge(b, |key, count, _| lost.push((u32::from_le_bytes(*key), count)));
