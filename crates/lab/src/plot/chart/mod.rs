@@ -6,8 +6,9 @@
 //! ```
 //! use ucl_lab::plot::{Axis, Figure, Line, Panel, Point};
 //!
-//! let points = [(16.0, 0.5), (64.0, 0.02), (128.0, 0.0)].map(|(x, y)| Point::at(x, y));
-//! let panel = Panel::lines("AAE (counts)", Axis::log("memory (KB)"), Axis::log(""), vec![Line::new("delta", points)]);
+//! let line = |name, figures: [f64; 2]| Line::new(name, [Point::at(16.0, figures[0]), Point::at(128.0, figures[1])]);
+//! let lines = vec![line("cm", [340.0, 7.5]), line("delta", [7.5, 0.0])];
+//! let panel = Panel::lines("AAE (counts)", Axis::log("memory (KB)"), Axis::log(""), lines);
 //! let picture = Figure { title: "Retail".into(), note: String::new(), panels: vec![panel], columns: 1 }.svg()?;
 //! assert!(picture.contains("delta") && picture.contains("lower edge"));
 //! # Ok::<(), ucl_lab::plot::PlotError>(())
