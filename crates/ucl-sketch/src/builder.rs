@@ -32,7 +32,7 @@ pub enum Execution {
 /// use ucl_sketch::{CounterBits, DecoderKind, UclSketch};
 /// let builder = UclSketch::builder().memory("32KB").key_bytes(13).expected_keys(50_000).decoder(DecoderKind::Em);
 /// let (config, interval) = builder.plan()?; // what would be built
-/// assert_eq!((config.shape.counter_bits, interval), (CounterBits::B8, None));
+/// assert_eq!((config.shape.counter_bits, interval), (CounterBits::B4, None)); // keys outnumber wider counters
 /// let sketch = builder.build()?;
 /// assert!(sketch.memory().total() <= 32_768);
 /// # Ok::<(), ucl_sketch::BuildError>(())
