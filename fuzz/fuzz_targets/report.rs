@@ -22,7 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = receiver.receive(&message);
         let Ok((_, decoded)) = decode_message(&message, config.as_ref()) else { continue };
         match decoded {
-            Message::SegmentOpen(opened) => {
+            Message::SegmentOpen(opened) | Message::Reset { config: opened, .. } => {
                 let small = opened.shape.geometry().counters() <= MOST_COUNTERS && opened.shape.slots <= 1 << 16;
                 config = Some(opened);
                 let settings = Settings { decoder: DecoderKind::Cm, ..Settings::default() };
