@@ -1,7 +1,7 @@
 //! The price of a learned oracle: a two-layer recurrent network that reads a key byte by byte.
 //!
 //! The paper runs "a simple two-layer RNN model once before each update" to stand for what a learned Count-Min does in practice
-//! (Hsu et al., ICLR 2019, use recurrent networks too). Sizes are not given; 64 hidden units are what Hsu et al. use. The weights are
+//! (Hsu et al., ICLR 2019, use recurrent networks too). Sizes are not given; 64 hidden units are our choice. The weights are
 //! random: what is wanted is the time.
 
 use std::hint::black_box;
