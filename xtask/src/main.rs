@@ -10,16 +10,19 @@ use anyhow::{Context, Result, bail};
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test    everything CI checks: formatting, lints, links, all tests (one of them checks the generated files)
-  bench   all benchmarks, as ratios within one run
-  docs    write the generated files (docs/cli.md, man pages under target/man)
+  test             everything CI checks: formatting, lints, links, all tests (one of them checks the generated files)
+  explore FROM TO  all tests once for each seed in this range: other random cases for the property tests
+  bench            all benchmarks, as ratios within one run
+  docs             write the generated files (docs/cli.md, man pages under target/man)
 ";
 
 fn main() -> ExitCode {
-    let result = match env::args().nth(1).as_deref() {
-        Some("test") => test(),
-        Some("bench") => bench(),
-        Some("docs") => docs(),
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let result = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["test"] => test(),
+        ["explore", from, to] => explore(from, to),
+        ["bench"] => bench(),
+        ["docs"] => docs(),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);
@@ -38,13 +41,22 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_path_buf()
 }
 
-/// Runs cargo in the workspace and says how long it took.
+/// Where property tests read the seed of their random cases.
+const CASES: &str = "PROPTEST_RNG_SEED";
+
+/// Runs cargo in the workspace and says how long it took. Property tests draw the same cases every time, so that what passes
+/// once passes everywhere; [`explore`] draws others.
 fn cargo(arguments: &str) -> Result<()> {
+    cargo_with(arguments, &env::var(CASES).unwrap_or_else(|_| "0".into()))
+}
+
+fn cargo_with(arguments: &str, seed: &str) -> Result<()> {
     eprintln!("\n--- cargo {arguments}");
     let start = Instant::now();
     let status = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()))
         .args(arguments.split_whitespace())
         .current_dir(root())
+        .env(CASES, seed)
         .status()
         .with_context(|| format!("cannot run cargo {arguments}"))?;
     eprintln!("--- {:.0} s", start.elapsed().as_secs_f64());
@@ -59,6 +71,15 @@ fn test() -> Result<()> {
     cargo("test --workspace --locked --no-fail-fast")?;
     eprintln!("\nall green in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
+}
+
+fn explore(from: &str, to: &str) -> Result<()> {
+    let seed = |text: &str| text.parse::<u64>().with_context(|| format!("{text} is not a seed"));
+    let failed: Vec<String> = (seed(from)?..=seed(to)?)
+        .map(|seed| seed.to_string())
+        .filter(|seed| cargo_with("test --workspace --locked --no-fail-fast --tests", seed).is_err())
+        .collect();
+    if failed.is_empty() { Ok(()) } else { bail!("cases found with {CASES}={}", failed.join(", ")) }
 }
 
 fn bench() -> Result<()> {

@@ -205,19 +205,15 @@ fn fit(
         return Err(too_small);
     }
     let budget = request.memory - shape(0, 0, 0).memory(request.keys).total();
-    let bloom_bytes = ((budget as f64 * bloom_share) as usize).max(LEAST_BLOOM);
+    let counter_bytes = |width: usize| counter_bits.bytes(width * usize::from(rows));
+    // Each part gets its share, but leaves room for the least of those that come after it.
+    let room = budget - request.heavy.bytes(LEAST_SLOTS, request.keys.slot_bytes());
+    let bloom_bytes = ((budget as f64 * bloom_share) as usize).clamp(LEAST_BLOOM, room - counter_bytes(LEAST_WIDTH));
+    let counter_room = (room - bloom_bytes) * 8 / usize::from(rows) / counter_bits.bits() as usize;
     let counters = budget as f64 * counter_share * 8.0 / f64::from(counter_bits.bits());
-    let width = ((counters / f64::from(rows)) as usize).max(LEAST_WIDTH);
-    let left = budget.saturating_sub(bloom_bytes + counter_bits.bytes(width * usize::from(rows)));
-    let slots = request.heavy.slots_in(left, request.keys.slot_bytes()).max(LEAST_SLOTS);
-    let planned = shape(slots, width, bloom_bytes);
-    let used = planned.memory(request.keys).total();
-    // Near the least budget the minima may not fit side by side; then the counters give way.
-    if used <= request.memory {
-        return Ok(planned);
-    }
-    let over = (used - request.memory) * 8 / (counter_bits.bits() as usize * usize::from(rows)) + 1;
-    Ok(shape(slots, width.saturating_sub(over).max(LEAST_WIDTH), bloom_bytes))
+    let width = ((counters / f64::from(rows)) as usize).clamp(LEAST_WIDTH, counter_room);
+    let left = budget - bloom_bytes - counter_bytes(width);
+    Ok(shape(request.heavy.slots_in(left, request.keys.slot_bytes()), width, bloom_bytes))
 }
 
 /// The number of hashes that loses the fewest of `keys` keys.
