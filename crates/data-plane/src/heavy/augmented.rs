@@ -188,11 +188,13 @@ impl<const N: usize> HeavyChange<N> for AugmentedFilter<N> {
                 let held = |slot: usize| (filter.keys[slot], filter.held(slot).into(), filter.new[slot] & HOT != 0);
                 slots.clone().filter(|&slot| filter.new[slot] & COUNT != 0).map(|slot| (slot, held(slot))).collect()
             };
+            let ours = taken(self);
             let theirs: Vec<Holder<N>> = taken(other).into_iter().map(|(_, holder)| holder).collect();
-            if theirs.is_empty() {
+            // Where only we hold something, our estimates still mean nothing to a sketch of both.
+            if ours.is_empty() && theirs.is_empty() {
                 continue;
             }
-            for slot in resolve(slots.clone(), &taken(self), &theirs, LIMIT, &mut lost) {
+            for slot in resolve(slots.clone(), &ours, &theirs, LIMIT, &mut lost) {
                 let before = self.new[slot.slot] & TAKEN;
                 self.take(slot.slot, &slot.key, slot.count, 0);
                 if !slot.taken {
@@ -241,6 +243,19 @@ mod tests {
         }
         assert_eq!(heavy.after_pass(hash(&[99; 4]), &[99; 4], 69), None);
         assert_eq!(heavy.after_pass(hash(&[99; 4]), &[99; 4], 70).unwrap().key, [31; 4]);
+    }
+
+    /// A key that was exchanged in and never hit holds a slot and no weight: merging drops it, whichever side it is on.
+    #[test]
+    fn merging_drops_mere_estimates_of_either_side() {
+        let mut one = AugmentedFilter::<4>::new(1);
+        offer(&mut one, [1; 4], 3);
+        one.after_pass(hash(&[2; 4]), &[2; 4], 10);
+        assert_eq!(one.entries().collect::<Vec<_>>(), [(0, [2; 4], 0, false)]);
+        let mut other = AugmentedFilter::<4>::new(1);
+        other.merge(&one, |_, _, _| unreachable!("nothing is lost"));
+        one.merge(&AugmentedFilter::new(1), |_, _, _| unreachable!("nothing is lost"));
+        assert_eq!((one.entries().count(), other.entries().count()), (0, 0));
     }
 
     #[test]
