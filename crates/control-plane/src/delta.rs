@@ -8,7 +8,8 @@
 //!
 //! 1. **What is known is taken off.** A key that held a heavy slot at the last cut and lost it since went into the
 //!    sketch with at least the count it had then.
-//! 2. **Candidates**: keys known by the end of the epoch whose counters all changed.
+//! 2. **Candidates**: keys known by the end of the epoch whose counters all changed; of those that became known later in the
+//!    block, the ones that the filter had lost.
 //! 3. **Peeling** gives exact counts as far as it goes.
 //! 4. **EM** on the rest, from the running rate: a key's mean per epoch so far + 0.01, at most its smallest counter; + 1
 //!    if it was first reported in this epoch. The start is the prior.
@@ -24,26 +25,26 @@
 //! **Limits.** Mass of lost keys ends up with known keys that share counters with them, except where it can be told: a
 //! counter without a candidate, and peels that would leave a counter negative, are counted as *unexplained*.
 
+mod decode;
 mod merge;
+
+use std::collections::HashSet;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use ucl_data_plane::Geometry;
-use ucl_equations::{ColumnId, Columns, Workspace, em, peeling};
+use ucl_equations::{ColumnId, Columns, em};
 
+use self::decode::Decoded;
 use crate::decoder::DecodeError;
 use crate::packed::Packed;
 use crate::plane::least;
 use crate::registry::KeyId;
-use crate::self_check::residual;
+use crate::segment::Segment;
 use crate::series::{EpochCounts, Series};
 use crate::tight;
 
 /// Epochs that share one set of rates.
 pub const BLOCK: usize = 16;
-
-/// What a key is given that has no rate yet: small, but EM could not leave an exact zero.
-const SMALL: f64 = 0.01;
 
 /// A closed epoch that waits for its block.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -162,24 +163,23 @@ impl Totals {
         tight::grow(&mut self.estimates, known, 0.0);
     }
 
-    /// Decodes a block of epochs, in parallel, and adds it up; `series` gets each epoch's counts. `keys` has the key of
-    /// each column.
+    /// Decodes a block of epochs of a segment, in parallel, and adds it up; `series` gets each epoch's counts. Keys that were
+    /// `found_again` may have been in the epochs before they became known.
     pub fn add_block(
         &mut self,
-        columns: &Columns,
-        geometry: Geometry,
-        keys: &[KeyId],
+        segment: &Segment,
+        found_again: &HashSet<KeyId>,
         block: &[Epoch],
         options: &em::Options,
         series: &mut Series,
     ) -> Result<(), DecodeError> {
-        let decode_all = || {
-            block
-                .par_iter()
-                .map_init(Workspace::default, |workspace, epoch| decode(columns, epoch, self, options, workspace))
-                .collect::<Result<Vec<Decoded>, _>>()
-        };
-        let (decoded, checked) = rayon::join(decode_all, || check(columns, geometry, block, self, options));
+        let (columns, keys, geometry) = (segment.columns(), segment.keys(), segment.config().shape.geometry());
+        let is_late = |column: ColumnId| found_again.contains(&keys[column.0 as usize]);
+        let decoder = decode::Decoder::new(columns, is_late, block, self, options);
+        // One by one: a few epochs decide how long the slower thread takes.
+        let decode_all = || block.par_iter().with_max_len(1).map(|epoch| decoder.decode(epoch)).collect();
+        let (decoded, checked) = rayon::join(decode_all, || decoder.check(geometry, block));
+        let decoded: Result<Vec<Decoded>, DecodeError> = decoded;
         let (decoded, checked) = (decoded?, checked?);
         self.checked.add(checked);
         for (epoch, decoded) in block.iter().zip(decoded) {
@@ -219,78 +219,4 @@ impl Totals {
     pub fn memory(&self) -> usize {
         self.estimates.capacity() * size_of::<f64>() + self.uppers.capacity() * size_of::<u64>()
     }
-}
-
-/// One epoch's result: per candidate its count and its smallest counter.
-struct Decoded {
-    candidates: Vec<ColumnId>,
-    values: Vec<f64>,
-    least: Vec<i64>,
-    unexplained: u64,
-}
-
-/// Decodes the epoch of most weight without its last row, and sees how well that predicts the row.
-fn check(
-    columns: &Columns,
-    geometry: Geometry,
-    block: &[Epoch],
-    totals: &Totals,
-    options: &em::Options,
-) -> Result<Checked, DecodeError> {
-    // The first of equals, whatever the number of threads.
-    let Some(epoch) = block.iter().rev().max_by_key(|epoch| epoch.weight) else { return Ok(Checked::default()) };
-    let y: Vec<f64> = epoch.counters.unpack().iter().map(|&y| y as f64).collect();
-    let share = residual(columns, geometry, &y, |columns, _, y| {
-        let seen: Vec<i64> = y.iter().map(|&y| y as i64).collect();
-        let part = Epoch { counters: Packed::new(&seen), ..epoch.clone() };
-        let decoded = decode(columns, &part, totals, options, &mut Workspace::default())?;
-        let mut x = vec![0.0; columns.len()];
-        for &(column, count) in &epoch.evicted {
-            x[column.0 as usize] += count as f64;
-        }
-        for (column, value) in decoded.candidates.iter().zip(decoded.values) {
-            x[column.0 as usize] += value;
-        }
-        Ok(x)
-    })?;
-    let weight = epoch.weight as f64;
-    Ok(share.map_or(Checked::default(), |share| Checked { weight, missed: share * weight }))
-}
-
-fn decode(
-    columns: &Columns,
-    epoch: &Epoch,
-    totals: &Totals,
-    options: &em::Options,
-    workspace: &mut Workspace,
-) -> Result<Decoded, DecodeError> {
-    let mut y = epoch.counters.unpack();
-    for &(column, count) in &epoch.evicted {
-        for &at in columns.indices(column) {
-            y[at as usize] -= count as i64;
-        }
-    }
-    let degree = columns.degree();
-    let (mut candidates, mut least) = (Vec::new(), Vec::new());
-    let known = &columns.all_indices()[..epoch.known as usize * degree];
-    for (column, indices) in (0u32..).zip(known.chunks_exact(degree)) {
-        let smallest = indices.iter().map(|&at| y[at as usize]).min().unwrap_or(0);
-        if smallest > 0 {
-            candidates.push(ColumnId(column));
-            least.push(smallest);
-        }
-    }
-    let start: Vec<f64> = candidates
-        .iter()
-        .zip(&least)
-        .map(|(&column, &least)| {
-            let new = if column.0 >= epoch.first_new { 1.0 } else { 0.0 };
-            (totals.rate(column.0 as usize) + SMALL).min(least as f64) + new
-        })
-        .collect();
-    let peeled = peeling::peel(columns, Some(&candidates), &y)?;
-    let mut values = vec![0.0; candidates.len()];
-    peeled.then_em(columns, Some(&start), options, workspace, &mut values)?;
-    let unexplained = (peeled.unexplained() / degree as i64) as u64;
-    Ok(Decoded { candidates, values, least, unexplained })
 }

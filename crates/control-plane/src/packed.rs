@@ -44,15 +44,26 @@ impl Packed {
     }
 
     pub fn unpack(&self) -> Vec<i64> {
-        let mut values: Vec<i64> = if self.nibbles {
-            self.cells.iter().flat_map(|cell| [i64::from(cell & 15), i64::from(cell >> 4)]).take(self.len).collect()
+        let mut values = Vec::new();
+        self.unpack_into(&mut values);
+        values
+    }
+
+    /// Replaces what is in `values`.
+    pub fn unpack_into(&self, values: &mut Vec<i64>) {
+        values.clear();
+        if self.nibbles {
+            values.resize(self.cells.len() * 2, 0);
+            for (pair, cell) in values.as_chunks_mut::<2>().0.iter_mut().zip(&self.cells) {
+                *pair = [i64::from(cell & 15), i64::from(cell >> 4)];
+            }
+            values.truncate(self.len);
         } else {
-            self.cells.iter().map(|&cell| i64::from(cell)).collect()
-        };
+            values.extend(self.cells.iter().map(|&cell| i64::from(cell)));
+        }
         for &(at, value) in &self.aside {
             values[at as usize] = value;
         }
-        values
     }
 
     /// Fails for what is not the packing of `want` values.

@@ -445,8 +445,7 @@ impl ControlPlane {
             }
             if pending.len() == delta::BLOCK {
                 let start = Instant::now();
-                let geometry = self.segment.config().shape.geometry();
-                totals.add_block(columns, geometry, self.segment.keys(), pending, &self.settings.em, series)?;
+                totals.add_block(&self.segment, &self.found_again, pending, &self.settings.em, series)?;
                 pending.clear();
                 self.decoding += start.elapsed();
             }

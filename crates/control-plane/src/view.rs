@@ -204,10 +204,11 @@ impl ControlPlane {
 
         // A holder that lost its slot since the last cut is in the sketch, even if the Bloom filter kept its key from us:
         // it has a column from now on. Rare enough to copy the segment for it.
-        let mut segment = Cow::Borrowed(&self.segment);
+        let (mut segment, mut found_again) = (Cow::Borrowed(&self.segment), Cow::Borrowed(&*self.found_again));
         for &(key, _) in &floors {
             if segment.column_of(key).is_none() {
                 segment.to_mut().ensure_column(key, registry.identity_of(key));
+                found_again.to_mut().insert(key);
             }
         }
 
@@ -233,14 +234,7 @@ impl ControlPlane {
                 block.push(Epoch { counters, weight, known, first_new, evicted, heavy: heavy_changes, items });
             }
             over_time = series.clone();
-            totals.add_block(
-                columns,
-                config.shape.geometry(),
-                segment.keys(),
-                &block,
-                &self.settings.em,
-                &mut over_time,
-            )?;
+            totals.add_block(&segment, &found_again, &block, &self.settings.em, &mut over_time)?;
             unexplained = totals.unexplained();
             let check = Check::Told(totals.checked().share());
             (totals.estimates().to_vec(), totals.uppers().to_vec(), DecoderKind::Delta, false, check)
@@ -294,7 +288,7 @@ impl ControlPlane {
                 record.upper += part.upper;
             }
         }
-        let passed = columns.len().saturating_sub(self.found_again.len());
+        let passed = columns.len().saturating_sub(found_again.len());
         // Sealed segments have guaranteed bounds only.
         let median = MedianBound::new(config.shape.geometry(), &counters, peeked.sketch_weight)
             .filter(|_| past.sealed.is_empty() && past.since_weight() == 0);

@@ -3,7 +3,7 @@
 use divan::Bencher;
 use ucl_equations::{
     Columns, LeastSquaresOptions, MultiplicativeOptions, Precision, Rows, Workspace, em, lsmr, lsqr, map, omp, peeling,
-    smart,
+    smart, sparse,
 };
 
 fn main() {
@@ -126,4 +126,58 @@ fn omp_atoms(bencher: Bencher, atoms: usize) {
     let mut out = vec![0.0; PAPER.0];
     let options = omp::Options { atoms: Some(atoms), tolerance: 0.0 };
     bencher.bench_local(|| omp::omp(&columns, &y, &options, &mut out));
+}
+
+/// Keys, counters a row, and distinct keys of an epoch.
+const EPOCHS: [(usize, u32, usize); 6] = [
+    (16_000, 9_338, 500),
+    (16_000, 9_338, 5_000),
+    (100_000, 12_000, 500),
+    (100_000, 12_000, 2_500),
+    (100_000, 12_000, 10_000),
+    (1_000_000, 60_000, 10_000),
+];
+
+/// Candidates of an epoch: all columns, or those of the touched counters. Building the index is once a block of 16 epochs.
+mod candidates {
+    use super::*;
+
+    fn epoch((keys, width, items): (usize, u32, usize)) -> (Columns, sparse::Touched) {
+        let System { columns, .. } = system(keys, width);
+        let mut random = Random(2);
+        let mut x = vec![0.0; keys];
+        (0..items).for_each(|_| x[random.below(keys as u64) as usize] += 1.0);
+        let mut y = vec![0.0; columns.counters()];
+        columns.product(&x, &mut y).expect("shapes fit");
+        let mut touched = sparse::Touched::default();
+        touched.refill(&y.iter().map(|&y| y as i64).collect::<Vec<_>>()).expect("no negative counters");
+        (columns, touched)
+    }
+
+    #[divan::bench(args = EPOCHS)]
+    fn scan(bencher: Bencher, case: (usize, u32, usize)) {
+        let (columns, touched) = epoch(case);
+        let mut out = Vec::new();
+        bencher.bench_local(|| {
+            out.clear();
+            touched.scan(&columns, 4, columns.len(), &mut out);
+        });
+    }
+
+    #[divan::bench(args = EPOCHS)]
+    fn index(bencher: Bencher, case: (usize, u32, usize)) {
+        let (columns, touched) = epoch(case);
+        let index = sparse::ByCounter::new(&columns);
+        let mut out = Vec::new();
+        bencher.bench_local(|| {
+            out.clear();
+            index.find(&columns, 4, columns.len(), &touched, &mut out);
+        });
+    }
+
+    #[divan::bench(args = EPOCHS)]
+    fn build_index(bencher: Bencher, case: (usize, u32, usize)) {
+        let (columns, _) = epoch(case);
+        bencher.bench_local(|| sparse::ByCounter::new(&columns));
+    }
 }

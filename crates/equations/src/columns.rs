@@ -46,6 +46,12 @@ impl Columns {
         Self::with(counters, degree, Coefficients::Reals(Vec::new()))
     }
 
+    /// Columns of ones, from indices that are known to be in range.
+    pub(crate) fn of_ones(counters: usize, degree: usize, indices: Vec<u32>) -> Self {
+        debug_assert!(indices.iter().all(|&i| (i as usize) < counters) && indices.len().is_multiple_of(degree));
+        Self { indices, ..Self::ones(counters, degree) }
+    }
+
     fn with(counters: usize, degree: usize, coefficients: Coefficients) -> Self {
         assert!(degree > 0, "a column needs at least one counter");
         assert!(counters <= u32::MAX as usize, "counter indices are 32 bits");

@@ -13,7 +13,7 @@
 //! | [`lsmr`](mod@lsmr), [`lsqr`](mod@lsqr) | any coefficients | the least-squares `x` of least length | signed counters |
 //! | [`omp`](mod@omp) | any coefficients | a few columns that explain most | few heavy keys |
 //!
-//! [`left_out`] tells which of them did better where nobody knows the truth. This crate knows no sketch: [`Columns`] come
+//! [`sparse`] finds the keys that can have mass at all; [`left_out`] tells which of them did better where nobody knows the truth. This crate knows no sketch: [`Columns`] come
 //! from elsewhere.
 //!
 //! Every result depends on the input alone, to the last bit: work is cut up by the size of the system, never by
@@ -52,6 +52,7 @@ pub mod peeling;
 mod products;
 mod rows;
 pub mod smart;
+pub mod sparse;
 
 pub use bidiagonal::LeastSquaresOptions;
 pub use columns::{ColumnId, Columns};

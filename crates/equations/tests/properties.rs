@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use ucl_equations::{
     ColumnId, Columns, LeastSquaresOptions, MultiplicativeOptions, Precision, Rows, Workspace, em, left_out, lsmr,
-    lsqr, omp, peeling, smart,
+    lsqr, omp, peeling, smart, sparse,
 };
 
 /// Columns of any kind, with indices anywhere, repeats included.
@@ -63,6 +63,40 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Candidates by the scan and by the index are those with mass at all their first counters, and shrinking renames counters
+    /// and nothing else.
+    #[test]
+    fn sparse_systems((columns, x) in counts(), known: prop::sample::Index, fewer: bool) {
+        let y: Vec<i64> =
+            product(&columns, &x.iter().map(|&x| (x % 3) as f64).collect::<Vec<_>>()).iter().map(|&y| y as i64).collect();
+        let (known, degree) = (known.index(columns.len() + 1), columns.degree());
+        let entries = if fewer && degree > 1 { degree - 1 } else { degree };
+        let candidate = |id: &ColumnId| columns.indices(*id)[..entries].iter().all(|&at| y[at as usize] > 0);
+        let want: Vec<ColumnId> = (0..known as u32).map(ColumnId).filter(candidate).collect();
+        let mut touched = sparse::Touched::default();
+        touched.refill(&y).unwrap();
+        let (mut scanned, mut found) = (Vec::new(), Vec::new());
+        touched.scan(&columns, entries, known, &mut scanned);
+        prop_assert_eq!(&scanned, &want);
+        sparse::ByCounter::new(&columns).find(&columns, entries, known, &touched, &mut found);
+        found.sort_unstable();
+        prop_assert_eq!(&found, &want);
+        let mut shrinker = sparse::Shrinker::default();
+        for _ in 0..2 {
+            let shrunk = shrinker.shrink(&columns, entries, &want);
+            prop_assert_eq!(shrunk.columns.counters(), shrunk.counters.len());
+            for (at, &id) in (0..).zip(&want) {
+                let former: Vec<u32> =
+                    shrunk.columns.indices(ColumnId(at)).iter().map(|&i| shrunk.counters[i as usize]).collect();
+                prop_assert_eq!(&former, &columns.indices(id)[..entries]);
+            }
+            let mut distinct = shrunk.counters.clone();
+            distinct.sort_unstable();
+            distinct.dedup();
+            prop_assert_eq!(distinct.len(), shrunk.counters.len());
+        }
+    }
 
     /// Coefficients are quarters and vectors whole numbers, so the two sides are equal, not just near.
     #[test]

@@ -1,0 +1,74 @@
+//! Delta decoding: items a second on one thread and on two, for a million items of Zipf(1) over so many keys.
+//!
+//! `cargo bench -p ucl-control-plane`
+
+use std::time::Duration;
+
+use rayon::ThreadPoolBuilder;
+use ucl_control_plane::{ControlPlane, DecoderKind, Settings};
+use ucl_data_plane::{Base, BloomKind, Config, CounterBits, DataPlane, HeavyKind, KeyFormat, ReportRule, Shape};
+
+const ITEMS: usize = 1 << 20;
+
+/// Keys, items between cuts and counters a row: near the planner's choices for Retail and for CAIDA-like
+/// packets; the last finds its candidates by an index.
+const CASES: [(u32, usize, u32); 5] = [
+    (16_470, 65_536, 9_338),
+    (16_470, 16_384, 9_338),
+    (100_000, 16_384, 21_000),
+    (100_000, 4_096, 12_000),
+    (100_000, 1_024, 30_000),
+];
+
+fn main() {
+    println!("  keys  interval  one thread         two threads        ratio");
+    for (keys, interval, width) in CASES {
+        let best = |threads: usize| (0..7).map(|_| decoding(keys, interval, width, threads)).min().unwrap_or_default();
+        let (one, two) = (best(1), best(2));
+        let speed = |time: Duration| ITEMS as f64 / time.as_secs_f64() / 1e6;
+        let shown = |time: Duration| format!("{:6.1} ms {:5.1} M/s", time.as_secs_f64() * 1e3, speed(time));
+        let ratio = one.as_secs_f64() / two.as_secs_f64();
+        println!("{keys:6}  {interval:8}  {}  {}  {ratio:4.2}", shown(one), shown(two));
+    }
+}
+
+/// The time that a whole stream takes to decode.
+fn decoding(keys: u32, interval: usize, width: u32, threads: usize) -> Duration {
+    let shape = Shape {
+        heavy: HeavyKind::Voting,
+        slots: 163,
+        vote_ratio: 8,
+        base: Base::CountMin,
+        rows: 4,
+        width,
+        counter_bits: CounterBits::B8,
+        bloom: BloomKind::Classic,
+        bloom_bits: 13 * keys,
+        bloom_hashes: 6,
+    };
+    let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::Refresh, seed: 1 };
+    let mut data = DataPlane::<4>::new(config).expect("a sound configuration");
+    let mut control = ControlPlane::new(config, Settings { decoder: DecoderKind::Delta, ..Settings::default() })
+        .expect("settings that go with it");
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+    pool.install(|| {
+        for items in items(keys).chunks(interval) {
+            data.insert_batch(items, &mut control);
+            data.cut(&mut control);
+        }
+    });
+    assert!(control.fault().is_none());
+    control.decoding()
+}
+
+/// Numbers below `keys` of which `k` comes about `1/k` as often as 1.
+fn items(keys: u32) -> Vec<[u8; 4]> {
+    let mut x = 88_172_645_463_325_252u64;
+    let mut uniform = || {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        (x >> 11) as f64 / (1u64 << 53) as f64
+    };
+    (0..ITEMS).map(|_| (f64::from(keys).powf(uniform()) as u32).to_le_bytes()).collect()
+}
