@@ -28,8 +28,6 @@
 mod decode;
 mod merge;
 
-use std::collections::HashSet;
-
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use ucl_equations::{ColumnId, Columns, em};
@@ -46,6 +44,9 @@ use crate::tight;
 /// Epochs that share one set of rates.
 pub const BLOCK: usize = 16;
 
+/// Ranges of columns that are added up at the same time.
+const RANGES: usize = 4;
+
 /// A closed epoch that waits for its block.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Epoch {
@@ -57,6 +58,8 @@ pub(crate) struct Epoch {
     pub known: u32,
     /// The first of them that was reported in this epoch.
     pub first_new: u32,
+    /// Those of the new ones whose keys may have been in the sketch before: the Bloom filter had lost them.
+    pub late: Vec<ColumnId>,
     /// Columns of keys that lost their heavy slot, with the count they held at the last cut.
     pub evicted: Vec<(ColumnId, u64)>,
     /// What changed in the heavy part, by key.
@@ -72,6 +75,7 @@ impl Epoch {
         self.counters = Packed::new(&sums);
         self.weight += next.weight;
         self.known = next.known;
+        self.late.extend(next.late);
         self.evicted.extend(next.evicted);
         self.heavy.extend(next.heavy);
         self.items = next.items;
@@ -163,32 +167,24 @@ impl Totals {
         tight::grow(&mut self.estimates, known, 0.0);
     }
 
-    /// Decodes a block of epochs of a segment, in parallel, and adds it up; `series` gets each epoch's counts. Keys that were
-    /// `found_again` may have been in the epochs before they became known.
+    /// Decodes a block of epochs of a segment, in parallel, and adds it up; `series` gets each epoch's counts.
     pub fn add_block(
         &mut self,
         segment: &Segment,
-        found_again: &HashSet<KeyId>,
         block: &[Epoch],
         options: &em::Options,
         series: &mut Series,
     ) -> Result<(), DecodeError> {
         let (columns, keys, geometry) = (segment.columns(), segment.keys(), segment.config().shape.geometry());
-        let is_late = |column: ColumnId| found_again.contains(&keys[column.0 as usize]);
-        let decoder = decode::Decoder::new(columns, is_late, block, self, options);
+        let decoder = decode::Decoder::new(columns, block, self, options);
         // One by one: a few epochs decide how long the slower thread takes.
         let decode_all = || block.par_iter().with_max_len(1).map(|epoch| decoder.decode(epoch)).collect();
         let (decoded, checked) = rayon::join(decode_all, || decoder.check(geometry, block));
         let decoded: Result<Vec<Decoded>, DecodeError> = decoded;
         let (decoded, checked) = (decoded?, checked?);
         self.checked.add(checked);
+        self.add_up(block, &decoded);
         for (epoch, decoded) in block.iter().zip(decoded) {
-            for &(column, count) in &epoch.evicted {
-                self.add(column, count as f64, count, epoch.first_new);
-            }
-            for (&column, (value, least)) in decoded.candidates.iter().zip(decoded.values.iter().zip(&decoded.least)) {
-                self.add(column, *value, *least as u64, epoch.first_new);
-            }
             self.unexplained += decoded.unexplained;
             self.epochs += 1;
             if series.retention() > 0 {
@@ -203,12 +199,26 @@ impl Totals {
         Ok(())
     }
 
-    fn add(&mut self, column: ColumnId, value: f64, upper: u64, first_new: u32) {
-        self.estimates[column.0 as usize] += value;
-        // A key first reported in this epoch already has its bound from the cumulative counters.
-        if column.0 < first_new {
-            self.uppers[column.0 as usize] += upper;
-        }
+    /// Adds what the epochs gave, in parallel for ranges of columns: for each in the order of the epochs.
+    fn add_up(&mut self, block: &[Epoch], decoded: &[Decoded]) {
+        let range = self.estimates.len().div_ceil(RANGES).max(1);
+        let ranges = self.estimates.par_chunks_mut(range).zip(self.uppers.par_chunks_mut(range)).enumerate();
+        ranges.for_each(|(part, (estimates, uppers))| {
+            for (epoch, decoded) in block.iter().zip(decoded) {
+                let mut add = |column: ColumnId, value: f64, upper: u64| {
+                    let at = (column.0 as usize).wrapping_sub(part * range);
+                    let Some(estimate) = estimates.get_mut(at) else { return };
+                    *estimate += value;
+                    // A key first reported in this epoch, or later, already has its bound from the cumulative counters.
+                    if column.0 < epoch.first_new {
+                        uppers[at] += upper;
+                    }
+                };
+                epoch.evicted.iter().for_each(|&(column, count)| add(column, count as f64, count));
+                let results = decoded.values.iter().zip(&decoded.least);
+                decoded.candidates.iter().zip(results).for_each(|(&id, (value, least))| add(id, *value, *least as u64));
+            }
+        });
     }
 
     /// The running rate of a column, per epoch.

@@ -20,25 +20,25 @@ pub(crate) struct Packed {
 
 impl Packed {
     pub fn new(values: &[i64]) -> Self {
-        let outside = |limit: i64| values.iter().filter(|&&value| !(0..limit).contains(&value)).count();
-        let bytes = |cells: usize, limit: i64| cells + outside(limit) * size_of::<(u32, i64)>();
-        let nibbles = bytes(values.len().div_ceil(2), 15) < bytes(values.len(), 255);
-        let limit = if nibbles { 15 } else { 255 };
-        let mut aside = Vec::with_capacity(outside(limit));
-        let mut cell = |at: usize, value: i64| {
-            if (0..limit).contains(&value) {
-                return value as u8;
-            }
-            aside.push((at as u32, value));
-            limit as u8
+        // As unsigned numbers, negative ones are large too.
+        let fits = |value: i64, limit: u64| (value as u64) < limit;
+        let outside = |limit: u64| values.iter().map(|&value| usize::from(!fits(value, limit))).sum::<usize>();
+        let (beyond_nibbles, beyond_bytes) = (outside(15), outside(255));
+        let bytes = |cells: usize, outside: usize| cells + outside * size_of::<(u32, i64)>();
+        let nibbles = bytes(values.len().div_ceil(2), beyond_nibbles) < bytes(values.len(), beyond_bytes);
+        let (limit, outside) = if nibbles { (15, beyond_nibbles) } else { (255, beyond_bytes) };
+        let cell = |value: i64| (value as u64).min(limit) as u8;
+        let cells = if nibbles {
+            let (pairs, rest) = values.as_chunks::<2>();
+            let last = rest.iter().map(|&value| cell(value));
+            pairs.iter().map(|&[low, high]| cell(low) | cell(high) << 4).chain(last).collect()
+        } else {
+            values.iter().map(|&value| cell(value)).collect()
         };
-        let mut cells = Vec::with_capacity(if nibbles { values.len().div_ceil(2) } else { values.len() });
-        for (at, &value) in values.iter().enumerate() {
-            let value = cell(at, value);
-            match cells.last_mut() {
-                Some(last) if nibbles && at % 2 == 1 => *last |= value << 4,
-                _ => cells.push(value),
-            }
+        let mut aside = Vec::with_capacity(outside);
+        if outside > 0 {
+            let beyond = (0u32..).zip(values).filter(|&(_, &value)| !fits(value, limit));
+            aside.extend(beyond.map(|(at, &value)| (at, value)));
         }
         Self { cells, nibbles, len: values.len(), aside }
     }

@@ -438,14 +438,15 @@ impl ControlPlane {
             totals.push_new(columns, known, &self.late, &counters, self.segment.cumulative());
             let (known, first_new) = (known as u32, first_new as u32);
             let (counters, weight) = (Packed::new(&counters), cut.sketch_weight.saturating_sub(before));
-            let epoch = Epoch { counters, weight, known, first_new, evicted, heavy, items: cut.items };
+            let late = std::mem::take(&mut self.late);
+            let epoch = Epoch { counters, weight, known, first_new, late, evicted, heavy, items: cut.items };
             match pending.last_mut() {
                 Some(last) if self.lagging => last.add(epoch),
                 _ => pending.push(epoch),
             }
             if pending.len() == delta::BLOCK {
                 let start = Instant::now();
-                totals.add_block(&self.segment, &self.found_again, pending, &self.settings.em, series)?;
+                totals.add_block(&self.segment, pending, &self.settings.em, series)?;
                 pending.clear();
                 self.decoding += start.elapsed();
             }

@@ -227,10 +227,9 @@ impl Segment {
     }
 
     /// The open epoch's counters, by their remainders.
-    pub(crate) fn open_epoch(&self, remainders: &[i64]) -> Vec<i64> {
-        let mut counters = remainders.to_vec();
-        counters.iter_mut().zip(&self.carried).for_each(|(counter, carried)| *counter += carried);
-        counters
+    pub(crate) fn open_epoch(&self, mut remainders: Vec<i64>) -> Vec<i64> {
+        remainders.iter_mut().zip(&self.carried).for_each(|(counter, carried)| *counter += carried);
+        remainders
     }
 
     /// Closes the epoch and returns its counters, after checking that they add up.
@@ -242,8 +241,7 @@ impl Segment {
         if self.carries != cut.carries {
             return Err(ReportError::Carries { items: cut.items, sent: cut.carries, received: self.carries });
         }
-        let remainders: Vec<i64> = cut.counters.iter().collect();
-        let epoch = self.open_epoch(&remainders);
+        let epoch = self.open_epoch(cut.counters.to_vec());
         for (total, new) in self.cumulative.iter_mut().zip(&epoch) {
             *total += new;
         }
@@ -252,10 +250,9 @@ impl Segment {
         self.sketch_weight = cut.sketch_weight;
         let geometry = self.config.shape.geometry();
         if !geometry.signed {
-            // Sums of 128 bits: with several counters of a key in one row they may pass 2^63.
             let want = i128::from(cut.sketch_weight) * i128::from(geometry.per_row());
             for (row, counters) in self.cumulative.chunks(geometry.width as usize).enumerate() {
-                let sum: i128 = counters.iter().copied().map(i128::from).sum();
+                let sum = exact_sum(counters);
                 if sum != want {
                     let per_key = geometry.per_row();
                     return Err(ReportError::RowSum {
@@ -358,5 +355,30 @@ impl Segment {
     /// Bytes of counters.
     pub(crate) fn counter_bytes(&self) -> usize {
         (self.cumulative.capacity() + self.carried.capacity()) * size_of::<i64>()
+    }
+}
+
+/// The sum in 128 bits: with several counters of a key in one row it may pass 2^63. In halves, which the compiler can add four at
+/// a time: this is once a counter and cut.
+fn exact_sum(counters: &[i64]) -> i128 {
+    let (mut low, mut high) = (0u64, 0i64);
+    for &counter in counters {
+        low += counter as u64 & 0xffff_ffff;
+        high += counter >> 32;
+    }
+    (i128::from(high) << 32) + i128::from(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::exact_sum;
+
+    proptest! {
+        #[test]
+        fn sums_are_exact(counters: Vec<i64>) {
+            prop_assert_eq!(exact_sum(&counters), counters.iter().map(|&counter| i128::from(counter)).sum::<i128>());
+        }
     }
 }

@@ -152,7 +152,7 @@ impl ReportSink for Peeked {
         match report {
             Report::Slot { slot, holder, count } => self.slots.push((slot, holder.map(<[u8]>::to_vec), count)),
             Report::Cut(cut) => {
-                self.counters = cut.counters.iter().collect();
+                self.counters = cut.counters.to_vec();
                 (self.items, self.weight) = (cut.items, cut.weight);
                 (self.sketch_weight, self.smallest_weight) = (cut.sketch_weight, cut.smallest_weight);
             }
@@ -194,7 +194,7 @@ impl ControlPlane {
             }
         }
         floors.extend(heavy.missing(&self.moved).iter().map(|held| (held.key, held.count)));
-        let open: Vec<i64> = self.segment.open_epoch(&peeked.counters);
+        let open: Vec<i64> = self.segment.open_epoch(peeked.counters);
         let counters: Vec<i64> = self.segment.cumulative().iter().zip(&open).map(|(a, b)| a + b).collect();
         let mut keys = self.keys.clone();
         keys.resize(registry.len(), Default::default());
@@ -204,11 +204,10 @@ impl ControlPlane {
 
         // A holder that lost its slot since the last cut is in the sketch, even if the Bloom filter kept its key from us:
         // it has a column from now on. Rare enough to copy the segment for it.
-        let (mut segment, mut found_again) = (Cow::Borrowed(&self.segment), Cow::Borrowed(&*self.found_again));
+        let mut segment = Cow::Borrowed(&self.segment);
         for &(key, _) in &floors {
             if segment.column_of(key).is_none() {
                 segment.to_mut().ensure_column(key, registry.identity_of(key));
-                found_again.to_mut().insert(key);
             }
         }
 
@@ -231,10 +230,10 @@ impl ControlPlane {
             if peeked.items > self.at_cut.0 || !heavy_changes.is_empty() || open.iter().any(|&counter| counter != 0) {
                 let (items, counters) = (peeked.items, Packed::new(&open));
                 let weight = peeked.sketch_weight.saturating_sub(self.segment.sketch_weight());
-                block.push(Epoch { counters, weight, known, first_new, evicted, heavy: heavy_changes, items });
+                block.push(Epoch { counters, weight, known, first_new, late, evicted, heavy: heavy_changes, items });
             }
             over_time = series.clone();
-            totals.add_block(&segment, &found_again, &block, &self.settings.em, &mut over_time)?;
+            totals.add_block(&segment, &block, &self.settings.em, &mut over_time)?;
             unexplained = totals.unexplained();
             let check = Check::Told(totals.checked().share());
             (totals.estimates().to_vec(), totals.uppers().to_vec(), DecoderKind::Delta, false, check)
@@ -288,7 +287,7 @@ impl ControlPlane {
                 record.upper += part.upper;
             }
         }
-        let passed = columns.len().saturating_sub(found_again.len());
+        let passed = columns.len().saturating_sub(self.found_again.len());
         // Sealed segments have guaranteed bounds only.
         let median = MedianBound::new(config.shape.geometry(), &counters, peeked.sketch_weight)
             .filter(|_| past.sealed.is_empty() && past.since_weight() == 0);

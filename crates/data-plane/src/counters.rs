@@ -289,6 +289,30 @@ impl Counters {
         (0..self.len).map(|at| self.get(at))
     }
 
+    /// All remainders at once: faster than one by one.
+    pub fn to_vec(&self) -> Vec<i64> {
+        fn each<T: Copy>(words: &[T], convert: impl Fn(T) -> i64) -> Vec<i64> {
+            words.iter().map(|&word| convert(word)).collect()
+        }
+        match (&self.words, self.signed) {
+            (Words::B4(_), true) => self.iter().collect(),
+            (Words::B4(w), false) => {
+                let mut values = vec![0; w.len() * 2];
+                for (pair, word) in values.as_chunks_mut::<2>().0.iter_mut().zip(w) {
+                    *pair = [i64::from(word & 15), i64::from(word >> 4)];
+                }
+                values.truncate(self.len);
+                values
+            }
+            (Words::B8(w), false) => each(w, i64::from),
+            (Words::B16(w), false) => each(w, i64::from),
+            (Words::B32(w), false) => each(w, i64::from),
+            (Words::B8(w), true) => each(w, |word| i64::from(word as i8)),
+            (Words::B16(w), true) => each(w, |word| i64::from(word as i16)),
+            (Words::B32(w), true) => each(w, |word| i64::from(word as i32)),
+        }
+    }
+
     /// The raw words.
     pub fn words(&self) -> CounterWords<'_> {
         match &self.words {
@@ -333,6 +357,7 @@ mod tests {
             let rebuilt: Vec<i64> = counters.iter().zip(carried).map(|(r, c)| r + c * unit).collect();
             prop_assert_eq!(rebuilt, exact.to_vec());
             let remainders: Vec<i64> = counters.iter().collect();
+            prop_assert_eq!(counters.to_vec(), &remainders[..]);
             prop_assert_eq!(Counters::from_remainders(&remainders, bits, signed), counters);
         }
     }

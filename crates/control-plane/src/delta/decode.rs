@@ -43,16 +43,8 @@ pub struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// `is_late` tells of a column whether its key may have been in the sketch before it was reported.
-    pub fn new(
-        columns: &'a Columns,
-        is_late: impl Fn(ColumnId) -> bool,
-        block: &[Epoch],
-        totals: &'a Totals,
-        options: &'a em::Options,
-    ) -> Self {
-        let known = block.first().map_or(0, |epoch| epoch.known);
-        let late = (known..columns.len() as u32).map(ColumnId).filter(|&column| is_late(column)).collect();
+    pub fn new(columns: &'a Columns, block: &[Epoch], totals: &'a Totals, options: &'a em::Options) -> Self {
+        let late = block.iter().flat_map(|epoch| &epoch.late).copied().collect();
         // An item touches one first counter; some share one.
         let counters = (columns.counters() / columns.degree()).max(1) as f64;
         let share = |epoch: &Epoch| 1.0 - (-(epoch.weight as f64) / counters).exp();

@@ -90,7 +90,7 @@ impl ControlPlane {
     /// Puts the open segment with the appended ones, all decoded, and opens another.
     fn seal(&mut self, config: &Config, held: Arc<[crate::heavy::Held]>) -> Result<(), Fault> {
         let (decoded, uppers) = if let Mode::Delta { totals, pending, series } = &mut self.mode {
-            totals.add_block(&self.segment, &self.found_again, pending, &self.settings.em, series)?;
+            totals.add_block(&self.segment, pending, &self.settings.em, series)?;
             pending.clear();
             let sealed = totals.restart();
             (sealed.estimates().to_vec(), sealed.uppers().to_vec())

@@ -108,7 +108,7 @@ impl ControlPlane {
     /// Decodes the epochs that wait for their block to fill.
     fn decode_pending(&mut self) -> Result<(), Fault> {
         if let Mode::Delta { totals, pending, series } = &mut self.mode {
-            totals.add_block(&self.segment, &self.found_again, pending, &self.settings.em, series)?;
+            totals.add_block(&self.segment, pending, &self.settings.em, series)?;
             pending.clear();
         }
         Ok(())

@@ -190,7 +190,7 @@ impl ReportSink for Witness {
         match report {
             Report::Slot { slot, holder, count } => self.slots.push((slot, holder.map(<[u8]>::to_vec), count)),
             Report::Cut(cut) => {
-                self.counters = cut.counters.iter().collect();
+                self.counters = cut.counters.to_vec();
                 (self.items, self.weight, self.sketch_weight) = (cut.items, cut.weight, cut.sketch_weight);
                 (self.smallest_weight, self.carries) = (cut.smallest_weight, cut.carries);
             }
@@ -258,6 +258,8 @@ fn check_changes(epoch: &Epoch, mut counters: Vec<i64>, segment: &Segment, keys:
         ensure(column.0 < epoch.known, || format!("{column:?} was evicted, of {}", epoch.known))?;
         take_off(&mut counters, segment.columns().indices(column), count)?;
     }
+    let odd = epoch.late.iter().find(|late| !(epoch.first_new..epoch.known).contains(&late.0));
+    ensure(odd.is_none(), || format!("{odd:?} came late, of {} to {}", epoch.first_new, epoch.known))?;
     let stray = epoch.heavy.iter().find(|(key, _)| key.0 as usize >= keys);
     ensure(stray.is_none(), || format!("{stray:?} changed in the heavy part, of {keys} keys"))
 }
