@@ -8,6 +8,8 @@ use hashbrown::hash_table::Entry;
 use serde::{Deserialize, Serialize};
 use ucl_data_plane::{Config, HashSeed, Inconsistent, KeyFormat, MAX_KEY_BYTES, digest, ensure};
 
+use crate::tight;
+
 /// A known key. Handed out in order of first report; never reused.
 ///
 /// ```
@@ -108,9 +110,9 @@ impl Registry {
             return (id, false);
         }
         let id = u32::try_from(self.len()).expect("at most 2^32 keys");
-        self.identities.extend_from_slice(identity);
+        tight::extend(&mut self.identities, identity);
         if self.format == KeyFormat::Digest {
-            self.name_ends.push(self.names.len() as u64);
+            tight::push(&mut self.name_ends, self.names.len() as u64);
         }
         let (bytes, seed, identities) = (self.format.slot_bytes(), &self.seed, &self.identities);
         self.table
@@ -121,7 +123,7 @@ impl Registry {
     /// Gives the newest key its full name (long keys only).
     pub fn name_newest(&mut self, name: &[u8]) {
         debug_assert!(self.format == KeyFormat::Digest);
-        self.names.extend_from_slice(name);
+        tight::extend(&mut self.names, name);
         if let Some(end) = self.name_ends.last_mut() {
             *end = self.names.len() as u64;
         }

@@ -12,6 +12,12 @@ pub(crate) fn grow<T: Clone>(vector: &mut Vec<T>, len: usize, value: T) {
     vector.resize(len, value);
 }
 
+/// `Vec::extend_from_slice`, with little to spare.
+pub(crate) fn extend<T: Clone>(vector: &mut Vec<T>, values: &[T]) {
+    make_room(vector, vector.len() + values.len());
+    vector.extend_from_slice(values);
+}
+
 fn make_room<T>(vector: &mut Vec<T>, len: usize) {
     if len > vector.capacity() {
         vector.reserve_exact((len - vector.len()).max(vector.len() / 8).max(64));
