@@ -1,0 +1,98 @@
+//! What raises key coverage, and what it costs: `cargo run --release -p ucl-lab --example coverage -- INPUT FORMAT MEMORY
+//! INTERVAL [EXPECTED_KEYS]`.
+//!
+//! A key that the Bloom filter takes for known at first sight is never named, and what it adds to the counters ends up with
+//! others. Delta with the planner's shape, mean of three seeds, with each lever:
+//!
+//! - `new`: a key is named when the filter does not know it, and that is all;
+//! - `refresh`: some that the filter claims to know are named again (the planner's choice);
+//! - `filter x1.5`, `filter x2`: more of the budget for the filter, less for the counters;
+//! - `rotate N`: an empty filter (and new hashes) N times in the stream, so that every key is named again.
+
+use ucl_lab::Recording;
+use ucl_lab::metrics::ErrorMeter;
+use ucl_sketch::plan::{Request, plan};
+use ucl_sketch::{Bytes, DecoderKind, ReportRule, Shape, UclSketch};
+use ucl_streams::ReadOptions;
+
+type Error = Box<dyn std::error::Error>;
+
+const SEEDS: u64 = 3;
+
+struct Lever {
+    name: String,
+    shape: Shape,
+    rule: ReportRule,
+    rotations: u64,
+}
+
+fn main() -> Result<(), Error> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [input, format, memory, interval, expected @ ..] = &args[..] else {
+        return Err("usage: coverage INPUT FORMAT MEMORY INTERVAL [EXPECTED_KEYS]".into());
+    };
+    let reading = ReadOptions { format: format.parse()?, ..ReadOptions::default() };
+    let stream = Recording::read(&[input.parse()?], &reading)?;
+    let (memory, interval) = (memory.parse::<Bytes>()?.0, interval.parse()?);
+    let expected_keys = expected.first().map(|keys| keys.parse()).transpose()?;
+    let request =
+        Request { memory, keys: stream.keys(), expected_keys, interval: Some(interval), ..Request::default() };
+    let planned = plan(DecoderKind::Delta, request)?.shape;
+    println!("{:<12} {:>9} {:>9} {:>9} {:>14}", "lever", "AAE", "ARE", "coverage", "uplink B/item");
+    for lever in levers(planned) {
+        let runs = (0..SEEDS).map(|seed| run(&stream, &lever, interval, seed)).collect::<Result<Vec<_>, _>>()?;
+        let mean = |at: usize| runs.iter().map(|run| run[at]).sum::<f64>() / SEEDS as f64;
+        let (name, coverage) = (lever.name, 100.0 * mean(2));
+        println!("{name:<12} {:>9.4} {:>9.4} {coverage:>8.2}% {:>14.3}", mean(0), mean(1), mean(3));
+    }
+    Ok(())
+}
+
+fn levers(planned: Shape) -> Vec<Lever> {
+    let lever = |name: String, shape: Shape, rule: ReportRule, rotations| Lever { name, shape, rule, rotations };
+    let mut levers = vec![lever("new".into(), planned, ReportRule::New, 0)];
+    for rotations in [1, 3, 7] {
+        levers.push(lever(format!("rotate {rotations}"), planned, ReportRule::New, rotations));
+    }
+    levers.push(lever("refresh".into(), planned, ReportRule::Refresh, 0));
+    for factor in [1.5, 2.0] {
+        // What the filter gains, the counters lose.
+        let bits = (f64::from(planned.bloom_bits) * factor) as u32 / 32 * 32;
+        let per_width = u32::from(planned.rows) * planned.counter_bits.bits();
+        if let Some(width) = planned.width.checked_sub((bits - planned.bloom_bits).div_ceil(per_width)) {
+            let shape = Shape { bloom_bits: bits, width, ..planned };
+            levers.push(lever(format!("filter x{factor}"), shape, ReportRule::Refresh, 0));
+        }
+    }
+    levers.retain(|lever| lever.shape.validate().is_ok());
+    levers
+}
+
+/// AAE, ARE, the share of keys known, and bytes sent an item.
+fn run(stream: &Recording, lever: &Lever, interval: u64, seed: u64) -> Result<[f64; 4], Error> {
+    let mut sketch = UclSketch::builder()
+        .shape(lever.shape)
+        .key_bytes(stream.keys().slot_bytes())
+        .decoder(DecoderKind::Delta)
+        .report_rule(lever.rule)
+        .interval(interval)
+        .measure_uplink(true)
+        .seed(seed)
+        .build()?;
+    let every = stream.items() / (lever.rotations + 1) + 1;
+    for (at, (key, weight)) in (1..).zip(stream.batch().items()) {
+        sketch.insert_weighted(key, weight)?;
+        if at % every == 0 {
+            sketch.rehash(seed + 1_000 * at)?;
+        }
+    }
+    sketch.cut();
+    let view = sketch.view()?;
+    let mut meter = ErrorMeter::default();
+    for (key, count) in stream.truth().iter() {
+        meter.add(count, view.estimate(key).estimate);
+    }
+    let (errors, coverage) = (meter.errors(), view.keys() as f64 / stream.truth().distinct() as f64);
+    let uplink = sketch.uplink().map_or(0, |uplink| uplink.total()) as f64 / stream.items() as f64;
+    Ok([errors.aae, errors.are, coverage, uplink])
+}
