@@ -199,12 +199,15 @@ fn memory(answer: &Answer) -> String {
     format!("{}{budget}: {}", bytes(answer.memory.used), parts.join(", "))
 }
 
-/// The control plane's memory, by part, and per key.
+/// The control plane's memory, by part, and per key where there are enough of them for that to mean anything.
 fn beside(answer: &Answer) -> String {
     let parts: Vec<String> =
         answer.control.parts.iter().map(|(part, size)| format!("{part} {}", bytes(*size))).collect();
-    let each = answer.control.used / answer.keys.max(1);
-    format!("{}, {each} bytes a key: {}", bytes(answer.control.used), parts.join(", "))
+    let each = match answer.keys {
+        0..1_000 => String::new(),
+        keys => format!(", {} bytes a key", answer.control.used / keys),
+    };
+    format!("{}{each}: {}", bytes(answer.control.used), parts.join(", "))
 }
 
 fn decoder(answer: &Answer) -> String {
