@@ -9,147 +9,23 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use ucl_data_plane::{Config, Cut, Geometry, HashSeed, KeyFlags, KeyRef, Memory, Report, ReportSink};
-use ucl_equations::{ColumnId, Columns, Workspace, em};
-use ucl_learned::TrainBudget;
+use ucl_equations::{ColumnId, Columns, Workspace};
 
 use crate::decoder::classic::Classic;
-use crate::decoder::judge::Fallback;
 use crate::decoder::learned::{KnownKey, Learned};
-use crate::decoder::{DecodeError, Decoder, DecoderKind, System, Unsupported, refine};
+use crate::decoder::{DecodeError, Decoder, DecoderKind, System, refine};
 use crate::delta::{self, Epoch};
 use crate::heavy::{HeavyMirror, Held};
+use crate::key_state::KeyState;
 use crate::packed::Packed;
 use crate::registry::{KeyId, Registry};
-use crate::sealed::{ChangeKind, Past, Sealed};
+use crate::sealed::{Past, Sealed};
 use crate::segment::{ReportError, Segment};
 use crate::series::Series;
+use crate::settings::{Settings, SettingsError};
 use crate::tight;
 use crate::window::Window;
-
-/// How the control plane decodes.
-///
-/// ```
-/// use ucl_control_plane::{DecoderKind, Settings};
-/// let settings = Settings { decoder: DecoderKind::Delta, retain_epochs: 100, ..Settings::default() };
-/// assert_eq!(settings.window, 128);
-/// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
-    /// The decoder that answers.
-    pub decoder: DecoderKind,
-    /// Snapshots that the learned decoder trains on.
-    pub window: usize,
-    /// Train after so many cuts; `None` only on request ([`ControlPlane::train`]).
-    pub train_every: Option<u64>,
-    /// How long one training may take.
-    pub train_budget: Option<TrainBudget>,
-    /// The network.
-    pub learned: ucl_learned::Config,
-    /// When a classic decoder answers in place of the network.
-    pub fallback: Fallback,
-    /// EM, for `em` and `delta`.
-    pub em: em::Options,
-    /// Epochs whose counts `delta` keeps one by one, for questions about time; 0 keeps the totals alone.
-    pub retain_epochs: usize,
-    /// What becomes of the counters when the sketch changes in mid-stream.
-    pub change: ChangeKind,
-    /// Fixes the network's weights and every random choice of training.
-    pub seed: u64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            decoder: DecoderKind::Em,
-            window: 128,
-            train_every: Some(128),
-            train_budget: None,
-            learned: ucl_learned::Config::default(),
-            fallback: Fallback::default(),
-            em: em::Options::default(),
-            retain_epochs: 0,
-            change: ChangeKind::default(),
-            seed: 0,
-        }
-    }
-}
-
-impl Settings {
-    /// How long one training may take: what was asked for, or all that the network's configuration allows.
-    pub(crate) fn budget(&self) -> TrainBudget {
-        self.train_budget.unwrap_or(TrainBudget::whole(&self.learned))
-    }
-}
-
-/// A control plane that cannot be built.
-///
-/// ```
-/// use ucl_control_plane::{ControlPlane, Settings, SettingsError};
-/// # use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
-/// # let shape = Shape::PAPER_64KB;
-/// # let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
-/// let mut settings = Settings { decoder: "learned".parse()?, ..Settings::default() };
-/// settings.learned.hidden = 7;
-/// assert!(matches!(ControlPlane::new(config, settings), Err(SettingsError::Learned(_))));
-/// # Ok::<(), ucl_control_plane::decoder::UnknownDecoder>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum SettingsError {
-    /// Choose another decoder or another base sketch.
-    #[error(transparent)]
-    Unsupported(#[from] Unsupported),
-    /// Mend the network's configuration.
-    #[error(transparent)]
-    Learned(#[from] ucl_learned::ConfigError),
-}
-
-/// What is known of one key beside its number. Every key has one, so it is kept small: one word.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct KeyState(u64);
-
-impl KeyState {
-    const ENTERED: u64 = 1 << 63;
-    const HOT: u64 = 1 << 62;
-
-    /// Weight that is known to be in the sketch: what the key held in the heavy part when it was last seen there.
-    /// (A slot holds less than 2^32, so 2^62 would take a billion evictions of full slots.)
-    pub fn floor(self) -> u64 {
-        self.0 & (Self::HOT - 1)
-    }
-
-    /// More of it is known to be in the sketch.
-    pub fn raise_floor(&mut self, by: u64) {
-        let floor = self.floor().saturating_add(by).min(Self::HOT - 1);
-        self.0 = self.0 & (Self::ENTERED | Self::HOT) | floor | Self::ENTERED;
-    }
-
-    /// Whether the key is known to have entered the sketch.
-    pub fn entered(self) -> bool {
-        self.0 & Self::ENTERED != 0
-    }
-
-    /// Whether it was evicted after having been hit again.
-    pub fn hot(self) -> bool {
-        self.0 & Self::HOT != 0
-    }
-
-    /// A report named it.
-    pub fn reported(&mut self, entered: bool, hot: bool) {
-        self.0 |= if entered { Self::ENTERED } else { 0 } | if hot { Self::HOT } else { 0 };
-    }
-
-    /// Nothing of it is known to be in the sketch, which is another one from now on.
-    pub fn left_behind(&mut self) {
-        self.0 &= Self::HOT;
-    }
-
-    /// What the key has in the open segment's sketch at least.
-    pub fn lower(self, smallest_weight: u64) -> u64 {
-        if self.entered() { self.floor().max(smallest_weight) } else { 0 }
-    }
-}
 
 pub(crate) enum Mode {
     Classic(Classic),
@@ -217,7 +93,7 @@ pub struct ControlPlane {
     pub(crate) smallest_weight: u64,
     /// Segments that are sealed.
     pub(crate) past: Arc<Past>,
-    /// Closed segments that are still decoded together with the open one: [`ChangeKind::PaperColumns`].
+    /// Closed segments that are still decoded together with the open one: [`ChangeKind::PaperColumns`](crate::ChangeKind::PaperColumns).
     pub(crate) appended: Vec<Arc<Sealed>>,
     /// What was in the heavy part before it changed, until a cut tells who is still there.
     pub(crate) moved: Vec<Held>,

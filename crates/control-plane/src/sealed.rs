@@ -20,7 +20,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::heavy::Held;
-use crate::plane::KeyState;
+use crate::key_state::KeyState;
 use crate::registry::KeyId;
 use crate::segment::Segment;
 use crate::view::unknown_upper;

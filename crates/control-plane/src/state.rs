@@ -31,11 +31,13 @@ use crate::decoder::judge::Verdict;
 use crate::decoder::learned::Learned;
 use crate::delta::{Epoch, Totals};
 use crate::heavy::{HeavyMirror, Held};
-use crate::plane::{ControlPlane, Fault, KeyState, Mode, Settings, fallback_of};
+use crate::key_state::KeyState;
+use crate::plane::{ControlPlane, Fault, Mode, fallback_of};
 use crate::registry::{KeyId, Registry};
 use crate::sealed::{Past, Sealed};
 use crate::segment::Segment;
 use crate::series::Series;
+use crate::settings::Settings;
 use crate::window::Window;
 
 /// Everything a control plane needs to go on, in parts that are written one by one.

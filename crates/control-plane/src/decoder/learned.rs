@@ -13,7 +13,7 @@ use ucl_learned::{Cancel, Problem, Shape, Snapshot, Solver, TrainBudget, TrainRe
 
 use super::judge::{Fallback, Judge, Verdict};
 use super::{DecodeError, Decoder, DecoderKind, System};
-use crate::plane::Settings;
+use crate::settings::Settings;
 use crate::window::Window;
 
 /// What is known of a column's key before any decoding.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ucl_equations::{ColumnId, Columns};
 
-use super::KeyState;
+use crate::key_state::KeyState;
 use crate::sealed::Sealed;
 use crate::segment::Segment;
 

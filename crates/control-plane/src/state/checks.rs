@@ -4,10 +4,11 @@ use ucl_data_plane::{Config, Inconsistent, Report, ReportSink, Shape, ensure};
 use ucl_equations::{ColumnId, em};
 
 use crate::delta::{BLOCK, Epoch, Totals};
-use crate::plane::{ControlPlane, Mode, Settings};
+use crate::plane::{ControlPlane, Mode};
 use crate::registry::KeyId;
 use crate::segment::Segment;
 use crate::series::Series;
+use crate::settings::Settings;
 
 /// More iterations or steps than this would never end.
 const MOST_ROUNDS: usize = 1 << 28;

@@ -28,7 +28,6 @@ pub mod convergence;
 pub mod drift;
 pub mod equation_based;
 pub mod frontier;
-mod oracle;
 pub mod recovery_cost;
 pub mod sensitivity;
 pub mod theory;
