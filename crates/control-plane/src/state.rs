@@ -23,7 +23,6 @@ use ucl_data_plane::{BaseMap, Config, Geometry, HashSeed, Inconsistent, RowMap, 
 use ucl_equations::{ColumnId, Columns};
 use ucl_learned::{Contents, Solver};
 
-pub use checks::Witness;
 pub(crate) use checks::check_rows;
 
 use crate::decoder::classic::Classic;

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use ucl_data_plane::Config;
 use ucl_data_plane::bloom::offered_keys;
-use ucl_data_plane::{Config, Report, ReportSink};
 use ucl_equations::ColumnId;
 
 use crate::decoder::{DecoderKind, System};
 use crate::delta::Epoch;
 use crate::packed::Packed;
+use crate::peek::Peek;
 use crate::plane::{ControlPlane, Fault, Mode, decode_snapshot, joint, least};
 use crate::probable::{MedianBound, PROBABILITY};
 use crate::registry::{KeyId, Registry};
@@ -136,33 +137,6 @@ struct SegmentAtCut {
     held: Vec<u64>,
 }
 
-/// What a peek brings: as reports, but kept apart, since asking never changes state.
-#[derive(Default)]
-pub(crate) struct Peeked {
-    slots: Vec<(u32, Option<Vec<u8>>, u64)>,
-    counters: Vec<i64>,
-    items: u64,
-    weight: u64,
-    sketch_weight: u64,
-    smallest_weight: u64,
-}
-
-impl ReportSink for Peeked {
-    fn report(&mut self, report: Report<'_>) {
-        match report {
-            Report::Slot { slot, holder, count } => self.slots.push((slot, holder.map(<[u8]>::to_vec), count)),
-            Report::Cut(cut) => {
-                self.counters = cut.counters.to_vec();
-                (self.items, self.weight) = (cut.items, cut.weight);
-                (self.sketch_weight, self.smallest_weight) = (cut.sketch_weight, cut.smallest_weight);
-            }
-            Report::Key { .. } | Report::Carry { .. } | Report::Open { .. } => {
-                debug_assert!(false, "a peek brings slots and counters only");
-            }
-        }
-    }
-}
-
 impl ControlPlane {
     /// The state at this moment, the open epoch included. `peek` is asked for the data plane's
     /// [`peek`](ucl_data_plane::DataPlane::peek); nothing changes by it, here or there.
@@ -170,12 +144,12 @@ impl ControlPlane {
         if let Some(fault) = self.fault() {
             return Err(fault.clone());
         }
-        let mut peeked = Peek(Peeked::default());
+        let mut peeked = Peek::default();
         peek(&mut peeked);
-        self.view_of(peeked.0)
+        self.view_of(peeked)
     }
 
-    fn view_of(&mut self, peeked: Peeked) -> Result<QueryView, Fault> {
+    fn view_of(&mut self, peeked: Peek) -> Result<QueryView, Fault> {
         // The heavy part as it is now. Holders that no report named yet are known to this view alone.
         let mut registry = Arc::clone(&self.registry);
         let mut heavy = self.heavy.clone();
@@ -337,27 +311,6 @@ impl ControlPlane {
             passed,
             found_again: Arc::clone(&self.found_again),
         })
-    }
-}
-
-/// Takes what a data plane's `peek` reports.
-///
-/// ```
-/// use ucl_control_plane::{ControlPlane, Peek, Settings};
-/// use ucl_data_plane::DataPlane;
-/// # use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
-/// # let shape = Shape::PAPER_64KB;
-/// # let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
-/// let (data, mut control) = (DataPlane::<4>::new(config)?, ControlPlane::new(config, Settings::default())?);
-/// let view = control.view(|peek: &mut Peek| data.peek(peek))?;
-/// assert_eq!(view.items(), 0);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub struct Peek(Peeked);
-
-impl ReportSink for Peek {
-    fn report(&mut self, report: Report<'_>) {
-        self.0.report(report);
     }
 }
 

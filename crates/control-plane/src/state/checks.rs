@@ -1,9 +1,10 @@
 //! What a state must keep to. Every message has the numbers that contradict each other.
 
-use ucl_data_plane::{Config, Inconsistent, Report, ReportSink, Shape, ensure};
+use ucl_data_plane::{Config, Inconsistent, Shape, ensure};
 use ucl_equations::{ColumnId, em};
 
 use crate::delta::{BLOCK, Epoch, Totals};
+use crate::peek::Peek;
 use crate::plane::{ControlPlane, Mode};
 use crate::registry::KeyId;
 use crate::segment::Segment;
@@ -115,11 +116,11 @@ impl ControlPlane {
 
     /// Checks against what the data plane says of this moment: `peek` is asked for its
     /// [`peek`](ucl_data_plane::DataPlane::peek). `digest_seed` is that of its hashes.
-    pub fn check_against(&self, digest_seed: u64, peek: impl FnOnce(&mut Witness)) -> Result<(), Inconsistent> {
+    pub fn check_against(&self, digest_seed: u64, peek: impl FnOnce(&mut Peek)) -> Result<(), Inconsistent> {
         ensure(self.registry.digest_seed() == digest_seed, || "the planes have digests of different seeds".into())?;
-        let mut witness = Witness::default();
-        peek(&mut witness);
-        let Witness { slots, counters, items, weight, sketch_weight, smallest_weight, carries } = witness;
+        let mut peeked = Peek::default();
+        peek(&mut peeked);
+        let Peek { slots, counters, items, weight, sketch_weight, smallest_weight, carries } = peeked;
         let (segment, shape) = (&self.segment, &self.segment.config().shape);
         let (items_before, weight_before) = self.at_cut;
         ensure(items_before <= items && weight_before <= weight, || {
@@ -171,32 +172,6 @@ impl ControlPlane {
             }
         }
         Ok(())
-    }
-}
-
-/// What a data plane says of itself.
-#[derive(Default)]
-pub struct Witness {
-    slots: Vec<(u32, Option<Vec<u8>>, u64)>,
-    counters: Vec<i64>,
-    items: u64,
-    weight: u64,
-    sketch_weight: u64,
-    smallest_weight: u64,
-    carries: u64,
-}
-
-impl ReportSink for Witness {
-    fn report(&mut self, report: Report<'_>) {
-        match report {
-            Report::Slot { slot, holder, count } => self.slots.push((slot, holder.map(<[u8]>::to_vec), count)),
-            Report::Cut(cut) => {
-                self.counters = cut.counters.to_vec();
-                (self.items, self.weight, self.sketch_weight) = (cut.items, cut.weight, cut.sketch_weight);
-                (self.smallest_weight, self.carries) = (cut.smallest_weight, cut.carries);
-            }
-            Report::Key { .. } | Report::Carry { .. } | Report::Open { .. } => {}
-        }
     }
 }
 

@@ -259,7 +259,7 @@ impl UclSketch {
             model: network.map(|network| Model { network, twin, verdict, settled }),
         };
         let control = ControlPlane::restore(config, settings, state)?;
-        control.check_against(plane.digest_seed(), |witness| plane.peek(witness))?;
+        control.check_against(plane.digest_seed(), |peek| plane.peek(peek))?;
 
         let encoder: Option<EncoderState> = optional(&file, Section::Uplink)?;
         let control = match (execution, encoder) {
