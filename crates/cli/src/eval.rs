@@ -75,8 +75,8 @@ pub struct Args {
     #[arg(long, value_name = "BITS", value_parser = counter_bits, help_heading = "Methods")]
     counter_bits: Option<CounterBits>,
 
-    /// Which keys are sent: `paper` (evicted ones always), `new` (those the Bloom filter lacks) or `refresh` (some of the
-    /// others again) [default: what suits the decoder; paper with --shape].
+    /// Which keys are sent: `paper` (evicted ones always), `new` (those the Bloom filter lacks), `refresh` (some of the
+    /// others again) or `rotate` (all again now and then) [default: what suits the decoder; paper with --shape].
     #[arg(long, value_name = "RULE", value_parser = report_rule, help_heading = "Methods")]
     report_rule: Option<ReportRule>,
 
@@ -336,12 +336,8 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 }
 
 fn report_rule(text: &str) -> Result<ReportRule, String> {
-    match text {
-        "paper" => Ok(ReportRule::Paper),
-        "new" => Ok(ReportRule::New),
-        "refresh" => Ok(ReportRule::Refresh),
-        _ => Err("give paper, new or refresh".into()),
-    }
+    let named = ReportRule::ALL.into_iter().find(|rule| rule.name() == text);
+    named.ok_or_else(|| "give paper, new, refresh or rotate".into())
 }
 
 fn counter_bits(text: &str) -> Result<CounterBits, String> {

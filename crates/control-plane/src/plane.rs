@@ -4,7 +4,6 @@ mod change;
 pub(crate) mod joint;
 mod merge;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -86,8 +85,8 @@ pub struct ControlPlane {
     pub(crate) evicted: Vec<(ColumnId, u64)>,
     /// New columns of the open epoch whose keys may have been in the sketch before: the Bloom filter had lost them.
     pub(crate) late: Vec<ColumnId>,
-    /// All keys that the Bloom filter had lost and that became known all the same.
-    pub(crate) found_again: Arc<HashSet<KeyId>>,
+    /// How many keys the Bloom filter had lost, or may have lost, that became known all the same.
+    pub(crate) found_again: usize,
     /// What changed in the heavy part since the last cut, by key.
     pub(crate) heavy_changes: Vec<(KeyId, i64)>,
     pub(crate) smallest_weight: u64,
@@ -150,7 +149,7 @@ impl ControlPlane {
             columns_at_cut: 0,
             evicted: Vec::new(),
             late: Vec::new(),
-            found_again: Arc::default(),
+            found_again: 0,
             heavy_changes: Vec::new(),
             smallest_weight: 0,
             past: Arc::default(),
@@ -264,7 +263,7 @@ impl ControlPlane {
         let column = self.segment.ensure_column(key, self.registry.identity_of(key));
         if !fresh && column.0 as usize == before {
             self.late.push(column);
-            Arc::make_mut(&mut self.found_again).insert(key);
+            self.found_again += 1;
         }
         column
     }
@@ -381,7 +380,6 @@ impl ControlPlane {
         memory.add("keys", self.registry.key_bytes());
         memory.add("key index", self.registry.index_bytes());
         memory.add("key states", self.keys.capacity() * size_of::<KeyState>());
-        memory.add("keys found again", self.found_again.capacity() * (size_of::<KeyId>() + 1));
         memory.add("columns", self.segment.column_bytes());
         memory.add("counters", self.segment.counter_bytes());
         self.heavy.add_memory(&mut memory);

@@ -14,7 +14,6 @@ mod checks;
 mod earlier;
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,8 +74,7 @@ pub struct Counting<'a> {
     columns_at_cut: usize,
     evicted: Cow<'a, [(ColumnId, u64)]>,
     late: Cow<'a, [ColumnId]>,
-    /// In ascending order.
-    found_again: Vec<KeyId>,
+    found_again: usize,
     heavy_changes: Cow<'a, [(KeyId, i64)]>,
     moved: Cow<'a, [Held]>,
     smallest_weight: u64,
@@ -158,8 +156,6 @@ impl ControlPlane {
         if let Some(fault) = fault {
             return Err(fault.clone());
         }
-        let mut found_again: Vec<KeyId> = found_again.iter().copied().collect();
-        found_again.sort_unstable();
         let counting = Counting {
             keys: Cow::Borrowed(keys),
             segment: Cow::Borrowed(segment),
@@ -167,7 +163,7 @@ impl ControlPlane {
             columns_at_cut: *columns_at_cut,
             evicted: Cow::Borrowed(evicted),
             late: Cow::Borrowed(late),
-            found_again,
+            found_again: *found_again,
             heavy_changes: Cow::Borrowed(heavy_changes),
             moved: Cow::Borrowed(moved),
             smallest_weight: *smallest_weight,
@@ -228,7 +224,7 @@ impl ControlPlane {
             columns_at_cut,
             evicted: evicted.into_owned(),
             late: late.into_owned(),
-            found_again: Arc::new(ascending(found_again)?),
+            found_again,
             heavy_changes: heavy_changes.into_owned(),
             smallest_weight,
             past: Arc::new(past),
@@ -243,11 +239,6 @@ impl ControlPlane {
         control.check()?;
         Ok(control)
     }
-}
-
-fn ascending(keys: Vec<KeyId>) -> Result<HashSet<KeyId>, Inconsistent> {
-    ensure(keys.is_sorted_by(|a, b| a < b), || "the keys found again are not in ascending order".into())?;
-    Ok(keys.into_iter().collect())
 }
 
 fn restore_mode(

@@ -1,11 +1,10 @@
 //! Answers at one consistent moment.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use ucl_data_plane::Config;
 use ucl_data_plane::bloom::offered_keys;
+use ucl_data_plane::{Config, EMPTY_ABOVE, ReportRule};
 use ucl_equations::ColumnId;
 
 use crate::decoder::{DecoderKind, System};
@@ -122,8 +121,8 @@ pub struct QueryView {
     check: Check,
     /// Keys that went through the filter.
     passed: usize,
-    /// Keys that the filter had lost and that became known all the same.
-    found_again: Arc<HashSet<KeyId>>,
+    /// Keys that the filter had lost, or may have lost, that became known all the same.
+    found_again: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -261,7 +260,7 @@ impl ControlPlane {
                 record.upper += part.upper;
             }
         }
-        let passed = columns.len().saturating_sub(self.found_again.len());
+        let passed = columns.len().saturating_sub(self.found_again);
         // Sealed segments have guaranteed bounds only.
         let median = MedianBound::new(config.shape.geometry(), &counters, peeked.sketch_weight)
             .filter(|_| past.sealed.is_empty() && past.since_weight() == 0);
@@ -309,7 +308,7 @@ impl ControlPlane {
             series: over_time,
             check,
             passed,
-            found_again: Arc::clone(&self.found_again),
+            found_again: self.found_again,
         })
     }
 }
@@ -479,11 +478,17 @@ impl QueryView {
     /// How many keys the Bloom filter of the open segment is expected to have kept from us for good, by its size and the keys that came
     /// through; infinite where it is so full that hardly any key gets through.
     pub fn estimated_lost_keys(&self) -> f64 {
-        let Config { shape, .. } = *self.segment.mapping.config();
+        let Config { shape, rule, .. } = *self.segment.mapping.config();
+        let (bits, hashes) = (shape.bloom_bits, shape.bloom_hashes);
         // Keys known from the heavy part alone never went through the filter, and those sent again did not either.
-        let held = self.passed as f64;
-        let offered = offered_keys(shape.bloom_bits, shape.bloom_hashes, held);
-        (offered - held - self.found_again.len() as f64).max(0.0)
+        let (held, found) = (self.passed as f64, self.found_again as f64);
+        if rule == ReportRule::Rotate && found > 0.0 {
+            // Every filling loses the same share on its way to the limit. Keys that come again later are found: this is
+            // for those that do not.
+            let full = keys_until(bits, hashes, EMPTY_ABOVE);
+            return (held + found) * (offered_keys(bits, hashes, full) / full - 1.0).max(0.0);
+        }
+        (offered_keys(bits, hashes, held) - held - found).max(0.0)
     }
 
     /// The mean of `upper - lower` over the known keys.
@@ -522,4 +527,10 @@ impl QueryView {
     pub fn unexplained(&self) -> u64 {
         self.unexplained
     }
+}
+
+/// The keys with which a filter comes to false claims at this rate.
+fn keys_until(bits: u32, hashes: u8, rate: f64) -> f64 {
+    let hashes = f64::from(hashes.max(1));
+    -f64::from(bits) / hashes * (-rate.powf(1.0 / hashes)).ln_1p()
 }

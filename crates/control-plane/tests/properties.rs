@@ -9,7 +9,7 @@ use ucl_data_plane::{
 };
 
 fn config(base: Base) -> impl Strategy<Value = Config> {
-    (1u32..8, 1u32..9, 1u16..5, 1u32..30, prop::sample::select(&CounterBits::ALL[..]), 0u32..400, 0u8..3, any::<u64>())
+    (1u32..8, 1u32..9, 1u16..5, 1u32..30, prop::sample::select(&CounterBits::ALL[..]), 0u32..400, 0u8..4, any::<u64>())
         .prop_map(move |(slots, vote_ratio, rows, width, counter_bits, bloom_bits, rule, seed)| Config {
             keys: KeyFormat::Fixed(4),
             shape: Shape {
@@ -24,7 +24,7 @@ fn config(base: Base) -> impl Strategy<Value = Config> {
                 bloom_bits,
                 bloom_hashes: 2,
             },
-            rule: [ReportRule::Paper, ReportRule::New, ReportRule::Refresh][usize::from(rule)],
+            rule: ReportRule::ALL[usize::from(rule)],
             seed,
         })
 }

@@ -45,6 +45,7 @@ mod key;
 mod plane;
 mod refresh;
 mod report;
+mod rotation;
 #[cfg(feature = "serde")]
 mod state;
 
@@ -60,5 +61,6 @@ pub use heavy::{
 pub use key::{KeyFormat, MAX_KEY_BYTES, digest};
 pub use plane::{DataPlane, MergeError};
 pub use report::{Cut, KeyFlags, KeyRef, Opening, Report, ReportRule, ReportSink};
+pub use rotation::EMPTY_ABOVE;
 #[cfg(feature = "serde")]
 pub use state::{Inconsistent, RestoredHeavy, ensure};

@@ -20,6 +20,7 @@ use crate::heavy::{AnyHeavy, CHUNK, HandedOn, HeavyPart, Offer, Reason, VotingFi
 use crate::key::{KeyFormat, MAX_KEY_BYTES, digest};
 use crate::refresh::Refresh;
 use crate::report::{Cut, KeyFlags, KeyRef, Report, ReportRule, ReportSink};
+use crate::rotation::Rotation;
 
 /// What runs where the stream is seen: heavy part, linear sketch and Bloom filter for keys of `N` bytes in the slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +43,7 @@ pub(crate) struct Light {
     pub(crate) counters: Counters,
     pub(crate) bloom: BloomFilter,
     refresh: Refresh,
+    rotation: Rotation,
     pub(crate) sketch_weight: u64,
     carries: u64,
 }
@@ -279,8 +281,10 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         self.heavy.settle();
         self.light.counters.clear();
         self.light.carries = 0;
-        if self.light.config.rule == ReportRule::Refresh {
-            self.light.refresh.next_epoch(self.light.bloom.false_positive_rate());
+        match self.light.config.rule {
+            ReportRule::Paper | ReportRule::New => {}
+            ReportRule::Refresh => self.light.refresh.next_epoch(self.light.bloom.false_positive_rate()),
+            ReportRule::Rotate => self.light.rotation.next_epoch(&mut self.light.bloom),
         }
     }
 
@@ -324,7 +328,7 @@ impl<H: HeavyPart<16>> DataPlane<16, H> {
             // The name is at hand only now, so this is also where a lost one is sent again.
             let fresh = self.light.bloom.insert(hash);
             if fresh || (self.light.refresh.is_on() && self.light.refresh.chooses(hash)) {
-                let flags = KeyFlags { hot: false, fresh };
+                let flags = KeyFlags { hot: false, fresh: fresh & self.light.rotation.has_all() };
                 sink.report(Report::Key { key: KeyRef::Digested { digest, bytes: key }, flags });
             }
         }
@@ -349,6 +353,7 @@ impl Light {
             counters: Counters::new(shape.geometry().counters(), shape.counter_bits, shape.signed()),
             bloom: BloomFilter::new(shape.bloom, shape.bloom_bits, shape.bloom_hashes),
             refresh: Refresh::default(),
+            rotation: Rotation::default(),
             sketch_weight: 0,
             carries: 0,
         }
@@ -367,6 +372,7 @@ impl Light {
                 seed: self.seed,
                 rule: self.config.rule,
                 refresh: self.refresh,
+                rotation: self.rotation,
                 bloom: &mut self.bloom,
                 sketch_weight: &mut self.sketch_weight,
                 carries: &mut self.carries,
@@ -395,7 +401,8 @@ impl Light {
         let hot = reason == Reason::EvictedHot;
         let fresh = self.bloom.insert(hash);
         if fresh | refresh | (hot & (self.config.rule == ReportRule::Paper)) {
-            sink.report(Report::Key { key: KeyRef::Whole(key), flags: KeyFlags { hot, fresh } });
+            let flags = KeyFlags { hot, fresh: fresh & self.rotation.has_all() };
+            sink.report(Report::Key { key: KeyRef::Whole(key), flags });
         }
     }
 
@@ -443,6 +450,7 @@ struct Run<'a> {
     seed: HashSeed,
     rule: ReportRule,
     refresh: Refresh,
+    rotation: Rotation,
     bloom: &'a mut BloomFilter,
     sketch_weight: &'a mut u64,
     carries: &'a mut u64,
@@ -469,7 +477,8 @@ impl Run<'_> {
             let hot = entry.reason() == Reason::EvictedHot;
             let fresh = self.bloom.insert(hash);
             if fresh | refresh | (hot & (self.rule == ReportRule::Paper)) {
-                sink.report(Report::Key { key: KeyRef::Whole(&entry.key), flags: KeyFlags { hot, fresh } });
+                let flags = KeyFlags { hot, fresh: fresh & self.rotation.has_all() };
+                sink.report(Report::Key { key: KeyRef::Whole(&entry.key), flags });
             }
         }
     }

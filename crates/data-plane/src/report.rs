@@ -22,6 +22,25 @@ pub enum ReportRule {
     /// false, at most 1/8. Keys lost to the filter are found that way; a filter with room to spare sends next to
     /// nothing.
     Refresh,
+    /// As [`ReportRule::New`]; and at a cut where the filter's claims have become false too often (one in 256) it is emptied, so
+    /// that every key that comes again is sent again, the lost ones too. Costs a name for each active key then, and loses
+    /// hardly any.
+    Rotate,
+}
+
+impl ReportRule {
+    /// All rules.
+    pub const ALL: [Self; 4] = [Self::Paper, Self::New, Self::Refresh, Self::Rotate];
+
+    /// The name in options and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::New => "new",
+            Self::Refresh => "refresh",
+            Self::Rotate => "rotate",
+        }
+    }
 }
 
 /// Why a key is sent.
@@ -29,7 +48,7 @@ pub enum ReportRule {
 pub struct KeyFlags {
     /// It was evicted from the heavy part after having been hit again.
     pub hot: bool,
-    /// The Bloom filter did not have it. Since the filter has no false negatives and forgets nothing while a segment lasts,
+    /// The Bloom filter did not have it, and has forgotten nothing since the segment began. It has no false negatives, so
     /// the key was never in the segment's sketch before.
     pub fresh: bool,
 }

@@ -30,7 +30,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
 type Plane<const N: usize> = DataPlane<N, AnyHeavy<N>>;
 
 fn rules() -> impl Strategy<Value = ReportRule> {
-    prop::sample::select(&[ReportRule::Paper, ReportRule::New, ReportRule::Refresh][..])
+    prop::sample::select(&ReportRule::ALL[..])
 }
 
 fn streams() -> impl Strategy<Value = Vec<(u32, u64)>> {

@@ -96,7 +96,7 @@ fn split(scenario: &Scenario, planned: &Shape, Split { bits, bloom, heavy }: Spl
 fn error(scenario: &Scenario, stream: &Recording, decoder: DecoderKind, interval: Option<u64>, shape: Shape) -> f64 {
     let (method, rule) = match decoder {
         DecoderKind::Em => ("ucl-em", ucl_sketch::ReportRule::New),
-        _ => ("ucl-delta", ucl_sketch::ReportRule::Refresh),
+        _ => ("ucl-delta", ucl_sketch::ReportRule::Rotate),
     };
     let options = Options { shape: Some(shape), rule: Some(rule), interval: Some(interval), ..Options::default() };
     let registry = Registry::standard();

@@ -109,7 +109,7 @@ pub fn plan(decoder: DecoderKind, request: Request) -> Result<Plan, TooSmall> {
             let interval = request.interval.unwrap_or(DELTA_INTERVAL);
             narrow(Request { interval: Some(interval), ..request }).map(|shape| Plan {
                 shape,
-                rule: ReportRule::Refresh,
+                rule: ReportRule::Rotate,
                 interval: Some(interval),
             })
         }

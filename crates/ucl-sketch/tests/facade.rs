@@ -245,7 +245,7 @@ fn narrow_shapes_have_many_more_counters() {
     let request = Request { memory: 65_536, keys: KeyFormat::Fixed(4), ..Request::default() };
     let (narrow, wide) = (narrow(request).unwrap(), wide(request).unwrap());
     assert!(narrow.geometry().counters() > 8 * wide.geometry().counters());
-    assert_eq!(plan(DecoderKind::Delta, request).unwrap().rule, ReportRule::Refresh);
+    assert_eq!(plan(DecoderKind::Delta, request).unwrap().rule, ReportRule::Rotate);
     assert_eq!(narrow.counter_bits, CounterBits::B8);
     let short = plan(DecoderKind::Delta, Request { interval: Some(1_000), ..request }).unwrap();
     assert_eq!(short.shape.counter_bits, CounterBits::B4, "short epochs need few bits");

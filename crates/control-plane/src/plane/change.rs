@@ -190,6 +190,6 @@ impl ControlPlane {
         self.columns_at_cut = 0;
         self.evicted.clear();
         self.late.clear();
-        self.found_again = Arc::default();
+        self.found_again = 0;
     }
 }

@@ -92,7 +92,8 @@ impl ControlPlane {
         }
         self.window = Window::new(self.window.length());
         Arc::make_mut(&mut self.past).merge(&other.past, &ids);
-        Arc::make_mut(&mut self.found_again).extend(other.found_again.iter().map(|&key| id(key)));
+        // Those that both found count twice.
+        self.found_again = (self.found_again + other.found_again).min(self.columns_at_cut);
         self.moved = other.heavy.iter().map(|held| Held { key: id(held.key), ..held }).collect();
         self.heavy_changes.extend(self.moved.iter().map(|held| (held.key, -(held.count as i64))));
         self.smallest_weight = match (self.smallest_weight, other.smallest_weight) {

@@ -128,6 +128,7 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
         light.sketch_weight += other.light.sketch_weight;
         light.bloom.unite(&other.light.bloom);
         light.refresh = light.refresh.united(other.light.refresh);
+        light.rotation = light.rotation.united(other.light.rotation);
         if other.totals.items > 0 {
             totals.add(other.totals.items, other.totals.weight, other.totals.smallest_weight);
         }

@@ -70,7 +70,7 @@ impl Ucl {
         let (config, interval) = (sketch.config(), sketch.interval());
         let extras = Extras {
             interval,
-            rule: Some(rule_name(config.rule)),
+            rule: Some(ReportRule::name(config.rule)),
             base: Some(config.shape.base.name()),
             heavy: Some(config.shape.heavy.name()),
             shape: shape_by_name(&config.shape),
@@ -157,14 +157,6 @@ impl System for Ucl {
 
     fn extras(&self) -> Extras {
         self.extras.clone()
-    }
-}
-
-fn rule_name(rule: ReportRule) -> &'static str {
-    match rule {
-        ReportRule::Paper => "paper",
-        ReportRule::New => "new",
-        ReportRule::Refresh => "refresh",
     }
 }
 

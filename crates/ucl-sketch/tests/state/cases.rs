@@ -34,7 +34,7 @@ impl Case {
             base: Base::CountMin,
             heavy: HeavyKind::Voting,
             change: ChangeKind::Sealed,
-            rule: ReportRule::Refresh,
+            rule: ReportRule::Rotate,
             bloom: BloomKind::Classic,
             interval: Some(40),
             retain: 3,

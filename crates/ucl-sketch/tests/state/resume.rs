@@ -23,7 +23,7 @@ fn cases(decoders: &'static [DecoderKind]) -> impl Strategy<Value = Case> {
         prop::sample::select(CounterBits::ALL.to_vec()),
         prop::sample::select(Base::ALL.to_vec()),
         prop::sample::select(HeavyKind::ALL.to_vec()),
-        prop::sample::select(vec![ReportRule::Paper, ReportRule::New, ReportRule::Refresh]),
+        prop::sample::select(&ReportRule::ALL[..]),
         prop::sample::select(vec![BloomKind::Classic, BloomKind::SplitBlock]),
     );
     let rest = (

@@ -32,6 +32,7 @@ pub(crate) fn write(config: &Config, out: &mut Vec<u8>) {
         ReportRule::Paper => 0,
         ReportRule::New => 1,
         ReportRule::Refresh => 2,
+        ReportRule::Rotate => 3,
     });
     out.extend_from_slice(&config.seed.to_le_bytes());
     put_varint(out, shape.slots.into());
@@ -66,6 +67,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, version: u8) -> Result<Config, WireE
         0 => ReportRule::Paper,
         1 => ReportRule::New,
         2 => ReportRule::Refresh,
+        3 => ReportRule::Rotate,
         _ => return Err(WireError::Corrupt { what: "report rule" }),
     };
     let seed = u64::from_le_bytes(reader.array("seed")?);

@@ -1,0 +1,69 @@
+//! When the Bloom filter is emptied, for keys to be sent again that it kept from the control plane.
+
+use crate::bloom::BloomFilter;
+
+/// A filter whose claims are false more often than this is emptied at the next cut.
+pub const EMPTY_ABOVE: f64 = 1.0 / 256.0;
+
+/// Cuts from one emptying to the next, at least: a filter that is far too small would send every key at every cut.
+const LEAST_CUTS: u32 = 4;
+
+/// How long ago the filter was emptied, and whether it ever was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Rotation {
+    cuts: u32,
+    emptied: bool,
+}
+
+impl Rotation {
+    /// Whether the filter has every key since the segment began.
+    #[inline(always)]
+    pub fn has_all(self) -> bool {
+        !self.emptied
+    }
+
+    /// A new epoch: empties the filter if it is time.
+    pub fn next_epoch(&mut self, bloom: &mut BloomFilter) {
+        self.cuts = self.cuts.saturating_add(1);
+        if self.cuts >= LEAST_CUTS && bloom.false_positive_rate() > EMPTY_ABOVE {
+            bloom.clear();
+            *self = Self { cuts: 0, emptied: true };
+        }
+    }
+
+    /// Of two data planes that become one.
+    pub fn united(self, other: Self) -> Self {
+        Self { cuts: self.cuts.max(other.cuts), emptied: self.emptied | other.emptied }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bloom::BloomKind;
+    use crate::hash::HashSeed;
+
+    #[test]
+    fn a_full_filter_is_emptied_and_an_ample_one_kept() {
+        let fill = |bits: u32, keys: u32| {
+            let mut filter = BloomFilter::new(BloomKind::Classic, bits, 6);
+            (0..keys).for_each(|key| {
+                filter.insert(HashSeed::new(1).hash(&key.to_le_bytes()));
+            });
+            filter
+        };
+        let (mut rotation, mut ample) = (Rotation::default(), fill(32_000, 1_000));
+        (0..100).for_each(|_| rotation.next_epoch(&mut ample));
+        assert!(rotation.has_all() && ample == fill(32_000, 1_000));
+
+        let (mut rotation, mut full) = (Rotation::default(), fill(6_400, 1_000));
+        assert!(full.false_positive_rate() > EMPTY_ABOVE);
+        (1..LEAST_CUTS).for_each(|_| rotation.next_epoch(&mut full));
+        assert!(rotation.has_all(), "not before so many cuts");
+        rotation.next_epoch(&mut full);
+        assert!(!rotation.has_all() && full == fill(6_400, 0));
+        rotation.next_epoch(&mut full);
+        assert!(!rotation.has_all(), "it stays said");
+    }
+}
