@@ -3,7 +3,6 @@
 use serde::Serialize;
 use ucl_lab::Row;
 use ucl_lab::predict::{Mode, Scenario};
-use ucl_sketch::plan::expected_coverage;
 use ucl_sketch::{Bytes, KeyFormat};
 
 use crate::fail::Usage;
@@ -83,7 +82,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut lines = Vec::new();
     for mode in Mode::all().into_iter().filter(|mode| mode.interval.is_none_or(|interval| interval < scenario.items)) {
         spinner.say(format!("trying {}", mode.method));
-        let line = Line::new(mode, scenario.predict(&stream, mode)?, expected);
+        let line = Line::new(mode, scenario.predict(&stream, mode)?);
         if let Some(error) = line.error.clone() {
             spinner.clear();
             return Err(Usage(error).into());
@@ -111,7 +110,7 @@ struct Line {
     counter_bits: Option<u64>,
     bloom_bits: Option<u64>,
     bloom_hashes: Option<u64>,
-    /// By the filter's own formula.
+    /// The share of the keys that are known by name in the end.
     expected_coverage: Option<f64>,
     aae: Option<f64>,
     are: Option<f64>,
@@ -123,11 +122,8 @@ struct Line {
 }
 
 impl Line {
-    fn new(mode: Mode, row: Row, expected: u64) -> Self {
+    fn new(mode: Mode, row: Row) -> Self {
         let size = |name: &str| row.shape.get(name).copied();
-        let (bits, hashes) = (size("bloom_bits"), size("bloom_hashes"));
-        let coverage =
-            bits.zip(hashes).map(|(bits, hashes)| expected_coverage(bits as u32, hashes as u8, expected as f64));
         Self {
             mode: mode.method.trim_start_matches("ucl-").to_owned(),
             interval: mode.interval,
@@ -136,9 +132,9 @@ impl Line {
             rows: size("rows"),
             width: size("width"),
             counter_bits: size("counter_bits"),
-            bloom_bits: bits,
-            bloom_hashes: hashes,
-            expected_coverage: coverage,
+            bloom_bits: size("bloom_bits"),
+            bloom_hashes: size("bloom_hashes"),
+            expected_coverage: row.coverage,
             aae: row.aae,
             are: row.are,
             uplink_bytes_per_item: row.uplink_bytes_per_item,
@@ -170,12 +166,12 @@ fn text(lines: &[Line], scenario: &Scenario, distinct: u64) -> String {
         ["mode", "cut every", "memory", "slots", "counters", "Bloom filter", "coverage", "AAE", "ARE", "uplink B/item"];
     let right = [false, true, true, true, true, true, true, true, true, true];
     let table = show::table(&header, &right, lines.iter().map(cells));
-    let Scenario { items, skew, expected_keys, epochs, .. } = *scenario;
-    let (items, distinct, expected) = (show::count(items), show::count(distinct), show::count(expected_keys));
+    let Scenario { items, skew, epochs, .. } = *scenario;
+    let (items, distinct) = (show::count(items), show::count(distinct));
     format!(
         "{table}\n\
-         Coverage is what the Bloom filter's formula says for {expected} keys. Errors and uplink were measured on a made-up\n\
-         stream: {items} items over {distinct} keys by Zipf's law with skew {skew}; learned and refined trained for {epochs} epochs.\n\
+         Coverage, errors and uplink were measured on a made-up stream: {items} items over {distinct} keys by Zipf's law\n\
+         with skew {skew}; learned and refined trained for {epochs} epochs.\n\
          Run one with: ucl count --decoder MODE --interval ITEMS --memory SIZE --expected-keys N\n"
     )
 }

@@ -30,6 +30,7 @@ mod merge;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use ucl_data_plane::ReportRule;
 use ucl_equations::{ColumnId, Columns, em};
 
 use self::decode::Decoded;
@@ -66,6 +67,12 @@ pub(crate) struct Epoch {
     pub heavy: Vec<(KeyId, i64)>,
     /// Items inserted before it ended.
     pub items: u64,
+}
+
+/// The late columns whose keys are looked for in the epochs before. Once a filter has been emptied every new key is late, for it may
+/// have been lost before; but hardly any was, and candidates that cannot be told apart would only blur the others.
+pub(crate) fn worth_a_look(rule: ReportRule, late: &[ColumnId]) -> Vec<ColumnId> {
+    if rule == ReportRule::Rotate { Vec::new() } else { late.to_vec() }
 }
 
 impl Epoch {

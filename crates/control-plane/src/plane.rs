@@ -313,7 +313,7 @@ impl ControlPlane {
             totals.push_new(columns, known, &self.late, &counters, self.segment.cumulative());
             let (known, first_new) = (known as u32, first_new as u32);
             let (counters, weight) = (Packed::new(&counters), cut.sketch_weight.saturating_sub(before));
-            let late = std::mem::take(&mut self.late);
+            let late = delta::worth_a_look(self.segment.config().rule, &self.late);
             let epoch = Epoch { counters, weight, known, first_new, late, evicted, heavy, items: cut.items };
             match pending.last_mut() {
                 Some(last) if self.lagging => last.add(epoch),

@@ -8,7 +8,7 @@ use ucl_data_plane::{Config, EMPTY_ABOVE, ReportRule};
 use ucl_equations::ColumnId;
 
 use crate::decoder::{DecoderKind, System};
-use crate::delta::Epoch;
+use crate::delta::{Epoch, worth_a_look};
 use crate::packed::Packed;
 use crate::peek::Peek;
 use crate::plane::{ControlPlane, Fault, Mode, decode_snapshot, joint, least};
@@ -203,7 +203,16 @@ impl ControlPlane {
             if peeked.items > self.at_cut.0 || !heavy_changes.is_empty() || open.iter().any(|&counter| counter != 0) {
                 let (items, counters) = (peeked.items, Packed::new(&open));
                 let weight = peeked.sketch_weight.saturating_sub(self.segment.sketch_weight());
-                block.push(Epoch { counters, weight, known, first_new, late, evicted, heavy: heavy_changes, items });
+                block.push(Epoch {
+                    counters,
+                    weight,
+                    known,
+                    first_new,
+                    late: worth_a_look(config.rule, &late),
+                    evicted,
+                    heavy: heavy_changes,
+                    items,
+                });
             }
             over_time = series.clone();
             totals.add_block(&segment, &block, &self.settings.em, &mut over_time)?;

@@ -5,9 +5,10 @@
 //! others. Delta with the planner's shape, mean of three seeds, with each lever:
 //!
 //! - `new`: a key is named when the filter does not know it, and that is all;
-//! - `refresh`: some that the filter claims to know are named again (the planner's choice);
-//! - `filter x1.5`, `filter x2`: more of the budget for the filter, less for the counters;
-//! - `rotate N`: an empty filter (and new hashes) N times in the stream, so that every key is named again.
+//! - `filter x1.5`, `filter x2`: the same with more of the budget for the filter, and less for the counters;
+//! - `refresh`: some that the filter claims to know are named again;
+//! - `rehash N`: new hashes, and with them an empty filter, N times in the stream, so that every key is named again;
+//! - `rotate`: the filter alone is emptied when its claims are false too often (the planner's choice).
 
 use ucl_lab::Recording;
 use ucl_lab::metrics::ErrorMeter;
@@ -23,7 +24,7 @@ struct Lever {
     name: String,
     shape: Shape,
     rule: ReportRule,
-    rotations: u64,
+    rehashes: u64,
 }
 
 fn main() -> Result<(), Error> {
@@ -49,21 +50,22 @@ fn main() -> Result<(), Error> {
 }
 
 fn levers(planned: Shape) -> Vec<Lever> {
-    let lever = |name: String, shape: Shape, rule: ReportRule, rotations| Lever { name, shape, rule, rotations };
+    let lever = |name: String, shape: Shape, rule: ReportRule, rehashes| Lever { name, shape, rule, rehashes };
     let mut levers = vec![lever("new".into(), planned, ReportRule::New, 0)];
-    for rotations in [1, 3, 7] {
-        levers.push(lever(format!("rotate {rotations}"), planned, ReportRule::New, rotations));
-    }
-    levers.push(lever("refresh".into(), planned, ReportRule::Refresh, 0));
     for factor in [1.5, 2.0] {
         // What the filter gains, the counters lose.
         let bits = (f64::from(planned.bloom_bits) * factor) as u32 / 32 * 32;
         let per_width = u32::from(planned.rows) * planned.counter_bits.bits();
         if let Some(width) = planned.width.checked_sub((bits - planned.bloom_bits).div_ceil(per_width)) {
             let shape = Shape { bloom_bits: bits, width, ..planned };
-            levers.push(lever(format!("filter x{factor}"), shape, ReportRule::Refresh, 0));
+            levers.push(lever(format!("filter x{factor}"), shape, ReportRule::New, 0));
         }
     }
+    levers.push(lever("refresh".into(), planned, ReportRule::Refresh, 0));
+    for rehashes in [1, 7] {
+        levers.push(lever(format!("rehash {rehashes}"), planned, ReportRule::New, rehashes));
+    }
+    levers.push(lever("rotate".into(), planned, ReportRule::Rotate, 0));
     levers.retain(|lever| lever.shape.validate().is_ok());
     levers
 }
@@ -79,7 +81,7 @@ fn run(stream: &Recording, lever: &Lever, interval: u64, seed: u64) -> Result<[f
         .measure_uplink(true)
         .seed(seed)
         .build()?;
-    let every = stream.items() / (lever.rotations + 1) + 1;
+    let every = stream.items() / (lever.rehashes + 1) + 1;
     for (at, (key, weight)) in (1..).zip(stream.batch().items()) {
         sketch.insert_weighted(key, weight)?;
         if at % every == 0 {
