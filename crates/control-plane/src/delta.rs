@@ -59,7 +59,7 @@ pub(crate) struct Epoch {
     pub known: u32,
     /// The first of them that was reported in this epoch.
     pub first_new: u32,
-    /// Those of the new ones whose keys may have been in the sketch before: the Bloom filter had lost them.
+    /// Those of the new ones whose keys the Bloom filter had lost, and that are looked for in the epochs before ([`worth_a_look`]).
     pub late: Vec<ColumnId>,
     /// Columns of keys that lost their heavy slot, with the count they held at the last cut.
     pub evicted: Vec<(ColumnId, u64)>,

@@ -258,3 +258,28 @@ fn an_unsupported_pair_is_named() {
     let error = ControlPlane::new(config, settings).err().unwrap().to_string();
     assert_eq!(error, "the decoder 'em' cannot decode this sketch: it needs columns without negative coefficients");
 }
+
+/// A filter of two bits a key, emptied in time, loses a small share of what one that forgets nothing does, and the view says about
+/// how many.
+#[test]
+fn an_emptied_filter_loses_few_keys() {
+    const KEYS: u32 = 20_000;
+    let lost = |rule: ReportRule| {
+        let shape = Shape { slots: 64, width: 4_096, bloom_bits: 2 * KEYS, bloom_hashes: 4, ..Shape::PAPER_64KB };
+        let config = Config { keys: KeyFormat::Fixed(4), shape, rule, seed: 3 };
+        let settings = Settings { decoder: DecoderKind::Delta, ..Settings::default() };
+        let (mut data, mut control) =
+            (DataPlane::<4>::new(config).unwrap(), ControlPlane::new(config, settings).unwrap());
+        for key in 0..KEYS {
+            data.insert(&key.to_le_bytes(), 1, &mut control).unwrap();
+            if key % 250 == 0 {
+                data.cut(&mut control);
+            }
+        }
+        let view = control.view(|sink| data.peek(sink)).unwrap();
+        (f64::from(KEYS) - view.keys() as f64, view.estimated_lost_keys())
+    };
+    let ((kept, _), (emptied, said)) = (lost(ReportRule::New), lost(ReportRule::Rotate));
+    assert!(emptied > 0.0 && emptied * 10.0 < kept, "{emptied} of {kept}");
+    assert!(said > emptied / 3.0 && said < emptied * 3.0, "{said} for {emptied}");
+}
