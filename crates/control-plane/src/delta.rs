@@ -163,13 +163,13 @@ impl Totals {
         known: usize,
         late: &[ColumnId],
         counters: &[i64],
-        cumulative: &[i64],
+        cumulative: impl Fn(usize) -> i64,
     ) {
         for column in (self.uppers.len()..known).map(|column| ColumnId(column as u32)) {
-            tight::push(&mut self.uppers, least(columns.indices(column), counters));
+            tight::push(&mut self.uppers, least(columns.indices(column), |at| counters[at]));
         }
         for &column in late {
-            self.uppers[column.0 as usize] = least(columns.indices(column), cumulative);
+            self.uppers[column.0 as usize] = least(columns.indices(column), &cumulative);
         }
         tight::grow(&mut self.estimates, known, 0.0);
     }

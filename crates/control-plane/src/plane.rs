@@ -302,7 +302,9 @@ impl ControlPlane {
         self.smallest_weight = cut.smallest_weight;
         self.at_cut = (cut.items, cut.weight);
         self.cuts += 1;
-        let cumulative = joint::counters(&self.appended, self.segment.cumulative());
+        // Only the learned decoder has a window.
+        let wanted = (self.window.length() > 0).then(|| self.segment.cumulative().to_vec());
+        let cumulative = joint::counters(&self.appended, wanted.unwrap_or_default());
         self.window.push(&cumulative, cut.sketch_weight.saturating_sub(before));
         let evicted = std::mem::take(&mut self.evicted);
         let heavy = std::mem::take(&mut self.heavy_changes);
@@ -310,7 +312,8 @@ impl ControlPlane {
         self.columns_at_cut = known;
         if let Mode::Delta { totals, pending, series } = &mut self.mode {
             let columns = self.segment.columns();
-            totals.push_new(columns, known, &self.late, &counters, self.segment.cumulative());
+            let cumulative = |at| self.segment.cumulative().get(at);
+            totals.push_new(columns, known, &self.late, &counters, cumulative);
             let (known, first_new) = (known as u32, first_new as u32);
             let (counters, weight) = (Packed::new(&counters), cut.sketch_weight.saturating_sub(before));
             let late = delta::worth_a_look(self.segment.config().rule, &self.late);
@@ -469,7 +472,7 @@ impl TrainingJob {
     }
 }
 
-/// The smallest of the counters.
-pub(crate) fn least(indices: &[u32], counters: &[i64]) -> u64 {
-    indices.iter().map(|&at| counters[at as usize]).min().unwrap_or(0).max(0) as u64
+/// The smallest of some counters.
+pub(crate) fn least(indices: &[u32], counter: impl Fn(usize) -> i64) -> u64 {
+    indices.iter().map(|&at| counter(at as usize)).min().unwrap_or(0).max(0) as u64
 }

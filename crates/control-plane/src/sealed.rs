@@ -135,7 +135,8 @@ impl Sealed {
 
     /// The most that a key without a column can have here.
     pub fn unknown_upper(&self, identity: &[u8]) -> u64 {
-        unknown_upper(&self.segment, identity, self.segment.cumulative(), self.segment.sketch_weight())
+        let cumulative = |at| self.segment.cumulative().get(at);
+        unknown_upper(&self.segment, identity, cumulative, self.segment.sketch_weight())
     }
 
     /// What each column's key has here at least.

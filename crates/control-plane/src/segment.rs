@@ -10,6 +10,7 @@ use ucl_equations::{ColumnId, Columns};
 
 use crate::registry::{KeyId, Registry, key_hash};
 use crate::state::check_rows;
+use crate::tally::Tally;
 use crate::tight;
 
 /// Marks a key without a column.
@@ -40,9 +41,9 @@ pub struct Segment {
     #[serde(skip)]
     column_of: Vec<u32>,
     /// Counters of all closed epochs.
-    cumulative: Vec<i64>,
+    cumulative: Tally,
     /// What carries have brought since the last cut; empty while there are none.
-    carried: Vec<i64>,
+    carried: Tally,
     carries: u64,
     sketch_weight: u64,
 }
@@ -133,7 +134,7 @@ impl Segment {
     /// An empty segment.
     pub fn new(config: Config) -> Self {
         let counters = config.shape.geometry().counters();
-        Self { cumulative: vec![0; counters], ..Self::without_counters(config) }
+        Self { cumulative: Tally::zeros(counters), ..Self::without_counters(config) }
     }
 
     fn without_counters(config: Config) -> Self {
@@ -146,8 +147,8 @@ impl Segment {
             columns: if geometry.signed { Columns::signed(counters, degree) } else { Columns::ones(counters, degree) },
             keys: Vec::new(),
             column_of: Vec::new(),
-            cumulative: Vec::new(),
-            carried: Vec::new(),
+            cumulative: Tally::zeros(0),
+            carried: Tally::zeros(0),
             carries: 0,
             sketch_weight: 0,
         }
@@ -209,15 +210,17 @@ impl Segment {
             return Err(ReportError::Counter { at, counters });
         }
         // Most epochs bring no carry at all.
-        self.carried.resize(counters, 0);
-        let slot = &mut self.carried[at as usize];
-        *slot += times * self.config.shape.counter_bits.carry_unit(self.config.shape.signed());
+        if self.carried.is_empty() {
+            self.carried = Tally::zeros(counters);
+        }
+        let unit = self.config.shape.counter_bits.carry_unit(self.config.shape.signed());
+        self.carried.add_at(at as usize, times * unit);
         self.carries = self.carries.wrapping_add(times as u64);
         Ok(())
     }
 
     /// What carries have brought to each counter since the last cut; empty for nothing.
-    pub(crate) fn carried(&self) -> &[i64] {
+    pub(crate) fn carried(&self) -> &Tally {
         &self.carried
     }
 
@@ -228,7 +231,7 @@ impl Segment {
 
     /// The open epoch's counters, by their remainders.
     pub(crate) fn open_epoch(&self, mut remainders: Vec<i64>) -> Vec<i64> {
-        remainders.iter_mut().zip(&self.carried).for_each(|(counter, carried)| *counter += carried);
+        self.carried.add_to(&mut remainders);
         remainders
     }
 
@@ -242,17 +245,14 @@ impl Segment {
             return Err(ReportError::Carries { items: cut.items, sent: cut.carries, received: self.carries });
         }
         let epoch = self.open_epoch(cut.counters.to_vec());
-        for (total, new) in self.cumulative.iter_mut().zip(&epoch) {
-            *total += new;
-        }
-        self.carried = Vec::new();
+        self.cumulative.add(&epoch);
+        self.carried = Tally::zeros(0);
         self.carries = 0;
         self.sketch_weight = cut.sketch_weight;
         let geometry = self.config.shape.geometry();
         if !geometry.signed {
             let want = i128::from(cut.sketch_weight) * i128::from(geometry.per_row());
-            for (row, counters) in self.cumulative.chunks(geometry.width as usize).enumerate() {
-                let sum = exact_sum(counters);
+            for (row, sum) in self.cumulative.row_sums(geometry.width as usize).into_iter().enumerate() {
                 if sum != want {
                     let per_key = geometry.per_row();
                     return Err(ReportError::RowSum {
@@ -280,11 +280,11 @@ impl Segment {
         let lengths = cumulative == want && (carried == want || carried == 0);
         ensure(lengths, || format!("{cumulative} and {carried} counters in a segment of {want}"))?;
         ensure(sketch_weight <= i64::MAX as u64, || format!("a weight of {sketch_weight} in the sketch"))?;
-        check_rows(&self.cumulative, shape, sketch_weight)?;
+        check_rows(&self.cumulative.to_vec(), shape, sketch_weight)?;
         let unit = shape.counter_bits.carry_unit(shape.signed());
-        let stray = self.carried.iter().position(|carried| carried % unit != 0);
+        let stray = self.carried.to_vec().iter().position(|carried| carried % unit != 0);
         ensure(stray.is_none(), || format!("the carries of counter {stray:?} are no multiple of {unit}"))?;
-        let carries = self.carried.iter().fold(0u64, |sum, carried| sum.wrapping_add((carried / unit) as u64));
+        let carries = self.carried.to_vec().iter().fold(0u64, |sum, carried| sum.wrapping_add((carried / unit) as u64));
         ensure(carries == self.carries, || format!("carries of {carries} in all, not {}", self.carries))?;
         // Lengths are what they should be: only now is anything built from them.
         let keys = std::mem::take(&mut self.keys);
@@ -299,7 +299,7 @@ impl Segment {
     }
 
     /// The counters of all closed epochs.
-    pub fn cumulative(&self) -> &[i64] {
+    pub fn cumulative(&self) -> &Tally {
         &self.cumulative
     }
 
@@ -311,13 +311,13 @@ impl Segment {
     /// The segment without room for an epoch: none will come.
     pub(crate) fn closed(mut self) -> Self {
         debug_assert!(self.is_cut());
-        self.carried = Vec::new();
+        self.carried = Tally::zeros(0);
         self
     }
 
     /// Whether nothing has come since the last cut.
     pub(crate) fn is_cut(&self) -> bool {
-        self.carries == 0 && self.carried.iter().all(|&carried| carried == 0)
+        self.carries == 0 && (0..self.carried.len()).all(|at| self.carried.get(at) == 0)
     }
 
     /// Adds another segment of the same configuration, of which a cut has just been made too. `key` tells its keys' numbers
@@ -331,9 +331,7 @@ impl Segment {
         for &theirs in &other.keys {
             self.ensure_column(key(theirs), identity(key(theirs)));
         }
-        for (total, more) in self.cumulative.iter_mut().zip(&other.cumulative) {
-            *total += more;
-        }
+        self.cumulative.add(&other.cumulative.to_vec());
         self.sketch_weight += other.sketch_weight;
     }
 
@@ -354,31 +352,6 @@ impl Segment {
 
     /// Bytes of counters.
     pub(crate) fn counter_bytes(&self) -> usize {
-        (self.cumulative.capacity() + self.carried.capacity()) * size_of::<i64>()
-    }
-}
-
-/// The sum in 128 bits: with several counters of a key in one row it may pass 2^63. In halves, which the compiler can add four at
-/// a time: this is once a counter and cut.
-fn exact_sum(counters: &[i64]) -> i128 {
-    let (mut low, mut high) = (0u64, 0i64);
-    for &counter in counters {
-        low += counter as u64 & 0xffff_ffff;
-        high += counter >> 32;
-    }
-    (i128::from(high) << 32) + i128::from(low)
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::exact_sum;
-
-    proptest! {
-        #[test]
-        fn sums_are_exact(counters: Vec<i64>) {
-            prop_assert_eq!(exact_sum(&counters), counters.iter().map(|&counter| i128::from(counter)).sum::<i128>());
-        }
+        self.cumulative.memory() + self.carried.memory()
     }
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use ucl_data_plane::bloom::offered_keys;
 use ucl_data_plane::{Config, EMPTY_ABOVE, ReportRule};
 use ucl_equations::ColumnId;
@@ -18,6 +19,9 @@ use crate::sealed::{Part, Past};
 use crate::segment::Segment;
 use crate::self_check::Check;
 use crate::series::Series;
+
+/// So many keys are worth another thread.
+const KEYS_AT_LEAST: usize = 4096;
 
 /// Where an estimate comes from.
 ///
@@ -168,7 +172,8 @@ impl ControlPlane {
         }
         floors.extend(heavy.missing(&self.moved).iter().map(|held| (held.key, held.count)));
         let open: Vec<i64> = self.segment.open_epoch(peeked.counters);
-        let counters: Vec<i64> = self.segment.cumulative().iter().zip(&open).map(|(a, b)| a + b).collect();
+        let mut counters = self.segment.cumulative().to_vec();
+        counters.iter_mut().zip(&open).for_each(|(counter, open)| *counter += open);
         let mut keys = self.keys.clone();
         keys.resize(registry.len(), Default::default());
         for &(key, count) in &floors {
@@ -195,7 +200,7 @@ impl ControlPlane {
             let mut totals = totals.clone();
             let beyond = (self.segment.columns().len()..columns.len()).map(|column| ColumnId(column as u32));
             let late: Vec<ColumnId> = self.late.iter().copied().chain(beyond).collect();
-            totals.push_new(columns, columns.len(), &late, &open, &counters);
+            totals.push_new(columns, columns.len(), &late, &open, |at| counters[at]);
             let evicted = floors.iter().filter_map(|&(key, count)| Some((segment.column_of(key)?, count))).collect();
             let (known, first_new) = (columns.len() as u32, self.columns_at_cut as u32);
             let mut block = pending.clone();
@@ -221,7 +226,7 @@ impl ControlPlane {
             (totals.estimates().to_vec(), totals.uppers().to_vec(), DecoderKind::Delta, false, check)
         } else {
             let uppers = upper_bounds(&segment, &counters, peeked.sketch_weight);
-            let y: Vec<f64> = joint::counters(&self.appended, &counters).iter().map(|&c| c as f64).collect();
+            let y: Vec<f64> = joint::counters(&self.appended, counters.clone()).iter().map(|&c| c as f64).collect();
             let all = joint::columns(&self.appended, columns);
             let known = joint::lowers(&self.appended, &segment, &keys, peeked.smallest_weight);
             let system = System { columns: &all, geometry: config.shape.geometry(), counters: &y, known: &known };
@@ -248,8 +253,10 @@ impl ControlPlane {
         let decoded_source = if fallback { Source::Fallback } else { Source::Decoded };
         let mut records = vec![Part::default(); registry.len()];
         let mut sources = vec![Source::Heavy; registry.len()];
-        for (key, record) in registry.ids().zip(&mut records) {
-            let (identity, source) = (registry.identity_of(key), &mut sources[key.0 as usize]);
+        let answers = records.par_iter_mut().zip(&mut sources).enumerate().with_min_len(KEYS_AT_LEAST);
+        answers.for_each(|(key, (record, source))| {
+            let key = KeyId(key as u32);
+            let identity = registry.identity_of(key);
             let lower = keys[key.0 as usize].lower(smallest);
             *record = match segment.column_of(key) {
                 Some(column) => {
@@ -257,7 +264,9 @@ impl ControlPlane {
                     Part::new(decoded[column.0 as usize], uppers[column.0 as usize], lower)
                 }
                 // Never reported, but seen in the heavy part: what the filter lost of it, if anything, is not counted.
-                None => Part::new(0.0, unknown_upper(&segment, identity, &counters, peeked.sketch_weight), lower),
+                None => {
+                    Part::new(0.0, unknown_upper(&segment, identity, |at| counters[at], peeked.sketch_weight), lower)
+                }
             };
             for sealed in &past.sealed {
                 let part = sealed.part(key, identity);
@@ -268,7 +277,7 @@ impl ControlPlane {
                 record.lower += part.lower;
                 record.upper += part.upper;
             }
-        }
+        });
         let passed = columns.len().saturating_sub(self.found_again);
         // Sealed segments have guaranteed bounds only.
         let median = MedianBound::new(config.shape.geometry(), &counters, peeked.sketch_weight)
@@ -329,7 +338,7 @@ pub(crate) fn upper_bounds(segment: &Segment, counters: &[i64], sketch_weight: u
         .map(ColumnId)
         .map(|id| {
             if !segment.config().shape.signed() {
-                return least(columns.indices(id), counters);
+                return least(columns.indices(id), |at| counters[at]);
             }
             let entries = columns.indices(id).iter().enumerate();
             signed_upper(
@@ -340,13 +349,18 @@ pub(crate) fn upper_bounds(segment: &Segment, counters: &[i64], sketch_weight: u
         .collect()
 }
 
-pub(crate) fn unknown_upper(segment: &Segment, identity: &[u8], counters: &[i64], sketch_weight: u64) -> u64 {
+pub(crate) fn unknown_upper(
+    segment: &Segment,
+    identity: &[u8],
+    counter: impl Fn(usize) -> i64,
+    sketch_weight: u64,
+) -> u64 {
     let column = segment.positions(identity);
     if !segment.config().shape.signed() {
-        return least(column.indices(), counters);
+        return least(column.indices(), counter);
     }
     let entries = column.indices().iter().zip(column.signs());
-    signed_upper(entries.map(|(&at, &sign)| i64::from(sign) * counters[at as usize]), sketch_weight)
+    signed_upper(entries.map(|(&at, &sign)| i64::from(sign) * counter(at as usize)), sketch_weight)
 }
 
 /// Count Sketch: `sign · y = x + (the others' weight, some of it negative)`, and the others have at most `W - x`, so
@@ -370,7 +384,8 @@ impl QueryView {
             Some(id) => self.of(id),
             None => {
                 let segment = &self.segment;
-                let open = unknown_upper(&segment.mapping, identity, &segment.counters, segment.sketch_weight);
+                let counter = |at: usize| segment.counters[at];
+                let open = unknown_upper(&segment.mapping, identity, counter, segment.sketch_weight);
                 let before: u64 = self.past.sealed.iter().map(|sealed| sealed.unknown_upper(identity)).sum();
                 let upper = (open + before).min(self.weight - self.past.since_weight());
                 Estimate { estimate: 0, lower: 0, upper, bound: BoundKind::Guaranteed, source: Source::Unknown }

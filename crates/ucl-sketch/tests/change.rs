@@ -172,7 +172,7 @@ fn merging_an_equal_sketch_doubles_every_answer_of_the_network() {
     let decode = |sketch: &mut UclSketch| {
         sketch.with_control(|control| {
             let solver = control.network().unwrap().solver();
-            let counters: Vec<f64> = control.segment().cumulative().iter().map(|&c| c as f64).collect();
+            let counters: Vec<f64> = control.segment().cumulative().to_vec().iter().map(|&c| c as f64).collect();
             let encoded = solver.encode(&counters).unwrap();
             let mut x = vec![0.0; control.segment().columns().len()];
             solver.decode(&encoded, &mut x).unwrap();

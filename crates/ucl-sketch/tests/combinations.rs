@@ -115,7 +115,7 @@ fn the_counters_are_exactly_a_x() {
                     y[at as usize] += i64::from(sign) * (count - data.exact(&key)) as i64;
                 }
             }
-            assert_eq!(control.segment().cumulative(), y, "{what}");
+            assert_eq!(control.segment().cumulative().to_vec(), y, "{what}");
             let held: u64 = data.heavy().entries().map(|(_, _, count, _)| count).sum();
             let total: u64 = stream.iter().map(|(_, weight)| weight).sum();
             assert_eq!(control.segment().sketch_weight() + held, total, "{what}");
@@ -252,7 +252,7 @@ fn natural_change_leaves_the_normalised_output_as_it_is() {
             let mut sketch = built(config(crowded(base, heavy, CounterBits::B32), 8), DecoderKind::Learned).unwrap();
             insert(&mut sketch, stream);
             sketch.with_control(|control| {
-                let counters: Vec<f64> = control.segment().cumulative().iter().map(|&y| y as f64).collect();
+                let counters: Vec<f64> = control.segment().cumulative().to_vec().iter().map(|&y| y as f64).collect();
                 let solver = control.network().unwrap().solver();
                 assert!(solver.steps() > 0);
                 let mut x = vec![0.0; control.segment().columns().len()];

@@ -4,6 +4,7 @@ use ucl_equations::{ColumnId, Columns};
 
 use super::Totals;
 use crate::plane::least;
+use crate::tally::Tally;
 
 impl Totals {
     /// Adds the totals of another stream. `columns` has those of both, ours first, and `theirs` the other one's number of each.
@@ -11,16 +12,16 @@ impl Totals {
     /// `their_counters`) allow.
     pub fn merge(
         &mut self,
-        alone: &[i64],
+        alone: &Tally,
         other: &Self,
-        their_counters: &[i64],
+        their_counters: &Tally,
         columns: &Columns,
         theirs: &[Option<ColumnId>],
     ) {
         for (column, theirs) in (0..columns.len()).zip(theirs) {
             let indices = columns.indices(ColumnId(column as u32));
             if column == self.uppers.len() {
-                self.uppers.push(least(indices, alone));
+                self.uppers.push(least(indices, |at| alone.get(at)));
                 self.estimates.push(0.0);
             }
             match theirs {
@@ -28,7 +29,7 @@ impl Totals {
                     self.uppers[column] += other.uppers[theirs.0 as usize];
                     self.estimates[column] += other.estimates[theirs.0 as usize];
                 }
-                None => self.uppers[column] += least(indices, their_counters),
+                None => self.uppers[column] += least(indices, |at| their_counters.get(at)),
             }
         }
         self.epochs += other.epochs;

@@ -96,7 +96,7 @@ impl ControlPlane {
             (sealed.estimates().to_vec(), sealed.uppers().to_vec())
         } else {
             let decoded = self.freeze_appended_with_open()?;
-            (decoded, upper_bounds(&self.segment, self.segment.cumulative(), self.segment.sketch_weight()))
+            (decoded, upper_bounds(&self.segment, &self.segment.cumulative().to_vec(), self.segment.sketch_weight()))
         };
         let (items, weight) = self.at_cut;
         let segment = std::mem::replace(&mut self.segment, Segment::new(*config));
@@ -110,7 +110,7 @@ impl ControlPlane {
     /// one.
     fn freeze_appended_with_open(&mut self) -> Result<Vec<f64>, Fault> {
         let columns = joint::columns(&self.appended, self.segment.columns());
-        let counters = joint::counters(&self.appended, self.segment.cumulative());
+        let counters = joint::counters(&self.appended, self.segment.cumulative().to_vec());
         let counters: Vec<f64> = counters.iter().map(|&c| c as f64).collect();
         let geometry = self.segment.config().shape.geometry();
         let known = joint::lowers(&self.appended, &self.segment, &self.keys, self.smallest_weight);

@@ -31,12 +31,9 @@ pub(crate) fn columns<'a>(appended: &[Arc<Sealed>], open: &'a Columns) -> Cow<'a
 }
 
 /// The counters of all of them, added up.
-pub(crate) fn counters<'a>(appended: &[Arc<Sealed>], open: &'a [i64]) -> Cow<'a, [i64]> {
-    let mut all = Cow::Borrowed(open);
-    for sealed in appended {
-        all.to_mut().iter_mut().zip(sealed.segment.cumulative()).for_each(|(sum, more)| *sum += more);
-    }
-    all
+pub(crate) fn counters(appended: &[Arc<Sealed>], mut open: Vec<i64>) -> Vec<i64> {
+    appended.iter().for_each(|sealed| sealed.segment.cumulative().add_to(&mut open));
+    open
 }
 
 /// What each column's key has there at least.

@@ -70,7 +70,7 @@ impl ControlPlane {
                 state.raise_floor(theirs.floor());
             }
         }
-        let (known, alone) = (self.segment.columns().len(), self.segment.cumulative().to_vec());
+        let (known, alone) = (self.segment.columns().len(), self.segment.cumulative().clone());
         let registry = &self.registry;
         self.segment.merge(&other.segment, id, |ours| registry.identity_of(ours));
         let columns = self.segment.columns();

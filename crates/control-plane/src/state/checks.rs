@@ -133,7 +133,7 @@ impl ControlPlane {
                 "{closed} entered the sketch up to the last cut, {sketch_weight} up to now"
             )));
         };
-        let carried = segment.carried().iter().copied().chain(std::iter::repeat(0));
+        let carried = segment.carried().to_vec().into_iter().chain(std::iter::repeat(0));
         let added = carried.zip(&counters).map(|(carried, rest)| carried.checked_add(*rest));
         let Some(mut open) = added.collect::<Option<Vec<i64>>>() else {
             return Err(Inconsistent("a counter's carries are beyond 2^63".into()));

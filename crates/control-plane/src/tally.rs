@@ -1,0 +1,247 @@
+//! The sums of all epochs' counters, in as few bytes each as the largest needs.
+//!
+//! A sketch in kilobytes has four or five narrow counters for every key. As 64-bit words their sums would be the largest part of
+//! a control plane with few keys; but most streams never bring a counter past 16 bits.
+
+use serde::de::Deserializer;
+use serde::ser::Serializer;
+use serde::{Deserialize, Serialize};
+
+/// Whole numbers that are added to. All have the same width: the least with which no sum so far was out of range.
+///
+/// ```
+/// use ucl_control_plane::Tally;
+/// let mut tally = Tally::zeros(3);
+/// tally.add(&[7, 200, 0]);
+/// assert_eq!((tally.get(1), tally.memory()), (200, 3));
+/// tally.add(&[7, 200, -1]);
+/// assert_eq!((tally.to_vec(), tally.memory()), (vec![14, 400, -1], 24));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Tally(Cells);
+
+#[derive(Clone, Debug)]
+enum Cells {
+    Bytes1(Vec<u8>),
+    Bytes2(Vec<u16>),
+    Bytes4(Vec<u32>),
+    Bytes8(Vec<i64>),
+}
+
+/// The same expression for the cells of every width.
+macro_rules! for_any_width {
+    ($cells:expr, $name:ident => $do:expr) => {
+        match $cells {
+            Cells::Bytes1($name) => $do,
+            Cells::Bytes2($name) => $do,
+            Cells::Bytes4($name) => $do,
+            Cells::Bytes8($name) => $do,
+        }
+    };
+}
+
+impl Tally {
+    /// So many zeros.
+    pub fn zeros(len: usize) -> Self {
+        Self(Cells::Bytes1(vec![0; len]))
+    }
+
+    /// How many numbers there are.
+    pub fn len(&self) -> usize {
+        for_any_width!(&self.0, cells => cells.len())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// One of them.
+    #[inline]
+    #[expect(clippy::unnecessary_cast, reason = "not for every width")]
+    pub fn get(&self, at: usize) -> i64 {
+        for_any_width!(&self.0, cells => cells[at] as i64)
+    }
+
+    /// All of them.
+    #[expect(clippy::unnecessary_cast, reason = "not for every width")]
+    pub fn to_vec(&self) -> Vec<i64> {
+        for_any_width!(&self.0, cells => cells.iter().map(|&cell| cell as i64).collect())
+    }
+
+    /// Adds to all of them.
+    pub fn add(&mut self, more: &[i64]) {
+        debug_assert_eq!(self.len(), more.len());
+        while !self.fits_with(more) {
+            self.widen();
+        }
+    }
+
+    /// Adds all of them to others.
+    #[expect(clippy::unnecessary_cast, reason = "not for every width")]
+    pub fn add_to(&self, others: &mut [i64]) {
+        for_any_width!(&self.0, cells => others.iter_mut().zip(cells).for_each(|(other, &cell)| *other += cell as i64));
+    }
+
+    /// Adds to one of them.
+    #[inline]
+    pub fn add_at(&mut self, at: usize, more: i64) {
+        let sum = self.get(at) + more;
+        loop {
+            let fits = match &mut self.0 {
+                Cells::Bytes1(cells) => sum.try_into().map(|sum| cells[at] = sum).is_ok(),
+                Cells::Bytes2(cells) => sum.try_into().map(|sum| cells[at] = sum).is_ok(),
+                Cells::Bytes4(cells) => sum.try_into().map(|sum| cells[at] = sum).is_ok(),
+                Cells::Bytes8(cells) => {
+                    cells[at] = sum;
+                    true
+                }
+            };
+            if fits {
+                return;
+            }
+            self.widen();
+        }
+    }
+
+    /// Adds to all if every sum has room, and to none if one has not.
+    fn fits_with(&mut self, more: &[i64]) -> bool {
+        /// Without a branch, for the compiler to do many at once: that a sum was out of range is seen in the end, and undone.
+        macro_rules! add {
+            ($cells:expr, $cell:ty) => {{
+                let mut beyond = 0u64;
+                for (cell, &more) in $cells.iter_mut().zip(more) {
+                    let sum = i64::from(*cell).wrapping_add(more);
+                    // As unsigned numbers, negative ones are large too.
+                    beyond |= sum as u64;
+                    *cell = sum as $cell;
+                }
+                let fits = beyond <= u64::from(<$cell>::MAX);
+                if !fits {
+                    $cells.iter_mut().zip(more).for_each(|(cell, &more)| *cell = cell.wrapping_sub(more as $cell));
+                }
+                fits
+            }};
+        }
+        match &mut self.0 {
+            Cells::Bytes1(cells) => add!(cells, u8),
+            Cells::Bytes2(cells) => add!(cells, u16),
+            Cells::Bytes4(cells) => add!(cells, u32),
+            Cells::Bytes8(cells) => {
+                cells.iter_mut().zip(more).for_each(|(cell, more)| *cell += more);
+                true
+            }
+        }
+    }
+
+    fn widen(&mut self) {
+        self.0 = match &self.0 {
+            Cells::Bytes1(cells) => Cells::Bytes2(cells.iter().map(|&cell| cell.into()).collect()),
+            Cells::Bytes2(cells) => Cells::Bytes4(cells.iter().map(|&cell| cell.into()).collect()),
+            Cells::Bytes4(cells) => Cells::Bytes8(cells.iter().map(|&cell| cell.into()).collect()),
+            Cells::Bytes8(_) => unreachable!("everything fits 64 bits"),
+        };
+    }
+
+    /// What every so many of them add up to, in 128 bits: with several counters of a key in one row it may pass 2^63.
+    pub fn row_sums(&self, width: usize) -> Vec<i128> {
+        fn narrow<T: Copy + Into<u64>>(cells: &[T], width: usize) -> Vec<i128> {
+            let sum = |row: &[T]| i128::from(row.iter().map(|&cell| cell.into()).sum::<u64>());
+            cells.chunks(width).map(sum).collect()
+        }
+        match &self.0 {
+            Cells::Bytes1(cells) => narrow(cells, width),
+            Cells::Bytes2(cells) => narrow(cells, width),
+            Cells::Bytes4(cells) => narrow(cells, width),
+            Cells::Bytes8(cells) => cells.chunks(width).map(exact_sum).collect(),
+        }
+    }
+
+    /// Bytes it takes.
+    pub fn memory(&self) -> usize {
+        for_any_width!(&self.0, cells => size_of_val(&cells[..]))
+    }
+}
+
+/// In halves, which the compiler can add four at a time: this is once a counter and cut.
+fn exact_sum(counters: &[i64]) -> i128 {
+    let (mut low, mut high) = (0u64, 0i64);
+    for &counter in counters {
+        low += counter as u64 & 0xffff_ffff;
+        high += counter >> 32;
+    }
+    (i128::from(high) << 32) + i128::from(low)
+}
+
+/// In the least width that holds them all.
+impl From<Vec<i64>> for Tally {
+    fn from(values: Vec<i64>) -> Self {
+        let mut tally = Self::zeros(values.len());
+        tally.add(&values);
+        tally
+    }
+}
+
+/// As a plain sequence of numbers: widths are nobody else's business.
+impl Serialize for Tally {
+    #[expect(clippy::unnecessary_cast, reason = "not for every width")]
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        for_any_width!(&self.0, cells => serializer.collect_seq(cells.iter().map(|&cell| cell as i64)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Tally {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::deserialize(deserializer).map(Self::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Numbers of every width, and negative ones.
+    fn number() -> impl Strategy<Value = i64> {
+        prop_oneof![8 => 0i64..100, 2 => 0i64..40_000, 1 => 0i64..1 << 40, 1 => -(1i64 << 40)..0]
+    }
+
+    proptest! {
+        #[test]
+        fn sums_are_those_of_wide_words(
+            epochs in prop::collection::vec((prop::collection::vec(number(), 12), 0usize..12, number()), 0..12),
+        ) {
+            let (mut tally, mut wide) = (Tally::zeros(12), vec![0i64; 12]);
+            for (epoch, at, one) in epochs {
+                tally.add(&epoch);
+                tally.add_at(at, one);
+                wide.iter_mut().zip(&epoch).for_each(|(sum, more)| *sum += more);
+                wide[at] += one;
+                prop_assert_eq!(&tally.to_vec(), &wide);
+                let row = |row: &[i64]| row.iter().map(|&cell| i128::from(cell)).sum::<i128>();
+                prop_assert_eq!(tally.row_sums(5), wide.chunks(5).map(row).collect::<Vec<_>>());
+            }
+            prop_assert!((0..12).all(|at| tally.get(at) == wide[at]));
+        }
+
+        #[test]
+        fn sums_are_exact(counters: Vec<i64>) {
+            prop_assert_eq!(exact_sum(&counters), counters.iter().map(|&counter| i128::from(counter)).sum::<i128>());
+        }
+
+        #[test]
+        fn it_is_written_as_plain_numbers(values in prop::collection::vec(number(), 0..20)) {
+            let bytes = postcard::to_stdvec(&Tally::from(values.clone())).unwrap();
+            prop_assert_eq!(&bytes, &postcard::to_stdvec(&values).unwrap());
+            prop_assert_eq!(postcard::from_bytes::<Tally>(&bytes).unwrap().to_vec(), values);
+        }
+    }
+
+    #[test]
+    fn it_is_as_wide_as_the_largest_needs() {
+        for (largest, bytes) in [(255, 1), (256, 2), (65_535, 2), (65_536, 4), (1 << 32, 8), (-1, 8)] {
+            assert_eq!(Tally::from(vec![0, largest, 3]).memory(), 3 * bytes, "{largest}");
+        }
+    }
+}
