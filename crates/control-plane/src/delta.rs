@@ -14,8 +14,8 @@
 //! 4. **EM** on the rest, from the running rate: a key's mean per epoch so far + 0.01, at most its smallest counter; + 1
 //!    if it was first reported in this epoch. The start is the prior.
 //!
-//! The rates are frozen for a block of [`BLOCK`] epochs, so that a block decodes in parallel and the answer does not
-//! depend on the number of threads.
+//! The rates are frozen for a block of [`BLOCK`] epochs (of long ones fewer: [`ROOM`]), so that a block decodes in parallel and
+//! the answer does not depend on the number of threads.
 //!
 //! **Bounds.** In one epoch a key cannot have more than its smallest counter holds; over epochs the minima add up, which
 //! is far tighter than the minimum of the sums. A key that the Bloom filter did not have when it was reported was never in
@@ -42,8 +42,15 @@ use crate::segment::Segment;
 use crate::series::{EpochCounts, Series};
 use crate::tight;
 
-/// Epochs that share one set of rates.
+/// Epochs that share one set of rates, at most.
 pub const BLOCK: usize = 16;
+
+/// A block has so many epochs at least: enough for some threads.
+const BLOCK_AT_LEAST: usize = 4;
+
+/// So many bytes per known key may wait to be decoded; a block that takes more is full. (How long blocks are has no
+/// effect on errors that four digits show.)
+pub const ROOM: usize = 12;
 
 /// Ranges of columns that are added up at the same time.
 const RANGES: usize = 4;
@@ -75,7 +82,20 @@ pub(crate) fn worth_a_look(rule: ReportRule, late: &[ColumnId]) -> Vec<ColumnId>
     if rule == ReportRule::Rotate { Vec::new() } else { late.to_vec() }
 }
 
+/// Whether the epochs that wait are a block. That follows from what was counted alone, never from how fast.
+pub(crate) fn is_full(pending: &[Epoch]) -> bool {
+    let (bytes, known) =
+        (pending.iter().map(Epoch::memory).sum::<usize>(), pending.last().map_or(0, |last| last.known));
+    pending.len() >= BLOCK || pending.len() >= BLOCK_AT_LEAST && bytes > ROOM * known as usize
+}
+
 impl Epoch {
+    /// Bytes it takes.
+    pub fn memory(&self) -> usize {
+        let changes = size_of_val(&self.late[..]) + size_of_val(&self.evicted[..]) + size_of_val(&self.heavy[..]);
+        self.counters.memory() + changes
+    }
+
     /// Adds the next epoch to this one: both are linear, so they are one longer epoch.
     pub fn add(&mut self, next: Self) {
         let sums: Vec<i64> = self.counters.unpack().iter().zip(next.counters.unpack()).map(|(a, b)| a + b).collect();
@@ -186,7 +206,8 @@ impl Totals {
         let decoder = decode::Decoder::new(columns, block, self, options);
         // One by one: a few epochs decide how long the slower thread takes.
         let decode_all = || block.par_iter().with_max_len(1).map(|epoch| decoder.decode(epoch)).collect();
-        let (decoded, checked) = rayon::join(decode_all, || decoder.check(geometry, block));
+        let check = || if self.is_check_due(block) { decoder.check(geometry, block) } else { Ok(Checked::default()) };
+        let (decoded, checked) = rayon::join(decode_all, check);
         let decoded: Result<Vec<Decoded>, DecodeError> = decoded;
         let (decoded, checked) = (decoded?, checked?);
         self.checked.add(checked);
@@ -204,6 +225,12 @@ impl Totals {
             }
         }
         Ok(())
+    }
+
+    /// Of about [`BLOCK`] epochs one is checked, and one at once.
+    fn is_check_due(&self, block: &[Epoch]) -> bool {
+        let turn = |epochs: u64| epochs / BLOCK as u64;
+        self.epochs == 0 || turn(self.epochs) < turn(self.epochs + block.len() as u64)
     }
 
     /// Adds what the epochs gave, in parallel for ranges of columns: for each in the order of the epochs.
@@ -235,5 +262,25 @@ impl Totals {
 
     pub fn memory(&self) -> usize {
         self.estimates.capacity() * size_of::<f64>() + self.uppers.capacity() * size_of::<u64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn epoch(counters: usize, known: u32) -> Epoch {
+        let (late, evicted, heavy) = (Vec::new(), Vec::new(), Vec::new());
+        let counters = Packed::new(&vec![1; counters]);
+        Epoch { counters, weight: 0, known, first_new: known, late, evicted, heavy, items: 0 }
+    }
+
+    /// Two counters take a byte.
+    #[test]
+    fn a_block_is_full_by_number_or_by_room() {
+        let full = |epochs: usize, counters: usize, known: u32| is_full(&vec![epoch(counters, known); epochs]);
+        assert!(!full(0, 1, 1) && !full(15, 10, 1_000) && full(16, 10, 1_000));
+        assert!(!full(8, 300, 100) && full(9, 300, 100), "1,200 bytes for 100 keys are not too much, 1,350 are");
+        assert!(!full(3, 30_000, 100) && full(4, 30_000, 100), "but there is something to share out");
     }
 }

@@ -322,7 +322,7 @@ impl ControlPlane {
                 Some(last) if self.lagging => last.add(epoch),
                 _ => pending.push(epoch),
             }
-            if pending.len() == delta::BLOCK {
+            if delta::is_full(pending) {
                 let start = Instant::now();
                 totals.add_block(&self.segment, pending, &self.settings.em, series)?;
                 pending.clear();
@@ -396,7 +396,7 @@ impl ControlPlane {
             Mode::Delta { totals, pending, series } => {
                 memory.add("totals", totals.memory());
                 memory.add("series", series.memory());
-                memory.add("pending epochs", pending.iter().map(|epoch| epoch.counters.memory()).sum());
+                memory.add("pending epochs", pending.iter().map(Epoch::memory).sum());
             }
         }
         memory

@@ -49,6 +49,32 @@ fn background_and_wire_answer_as_synchronous_does() {
 }
 
 #[test]
+fn a_control_plane_takes_at_most_80_bytes_a_key_and_the_key() {
+    // Keys of a number below 20,000 that are skewed, all of them once at least.
+    let mut state = 9u64;
+    let skewed = |n: u32| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let uniform = (state >> 33) as f64 / (1u64 << 31) as f64;
+        if n.is_multiple_of(20) { n / 20 } else { 20_000f64.powf(uniform) as u32 }
+    };
+    let keys: Vec<[u8; 4]> = (0..400_000).map(skewed).map(u32::to_le_bytes).collect();
+    for interval in [4_000, 16_000, 64_000] {
+        let builder = UclSketch::builder().memory("64KB").key_bytes(4).expected_keys(20_000).seed(1);
+        let mut sketch = builder.interval(interval).build().unwrap();
+        for part in keys.chunks(16_000) {
+            sketch.insert_batch(part).unwrap();
+            let (known, memory) = (sketch.view().unwrap().keys(), sketch.control_memory());
+            // Of few keys it is the sketch that takes the memory.
+            if known > 12_000 {
+                let beside = memory.total() - memory.part("keys");
+                assert!(beside <= 80 * known, "every {interval}, {known} keys: {memory:?}");
+            }
+        }
+        assert!(sketch.view().unwrap().keys() > 19_000);
+    }
+}
+
+#[test]
 fn measuring_the_uplink_changes_no_answer() {
     let keys = stream(20_000);
     let (mut plain, mut measured) =
