@@ -5,8 +5,8 @@
 //! $ cargo run --release -p ucl-lab --example search_shapes
 //! ```
 //!
-//! For each scenario (budget, key size, expected keys) and mode it prints the planner's error, the best error on the grid with its split, and the
-//! ratio of the two; at the end the geometric mean of the ratio. Errors below `FLOOR` count as that: nobody
+//! For each scenario (budget, key size, expected keys) and mode it prints the planner's error and uplink with its split, the best error on the grid
+//! with its own, and the ratio of the two errors; at the end the geometric mean of the ratio. Errors below `FLOOR` count as that: nobody
 //! tells 0.001 from 0.002.
 
 use rayon::prelude::*;
@@ -27,7 +27,7 @@ struct Split {
 }
 
 fn main() {
-    println!("memory  key  keys  mode  planner AAE (bits bloom% heavy%)  best AAE (bits bloom% heavy%)  ratio");
+    println!("memory  key  keys  mode  planner AAE, bytes an item (bits bloom% heavy%)  the same of the best  ratio");
     let mut ratios = Vec::new();
     for memory in [8 << 10, 16 << 10, 64 << 10, 256 << 10] {
         for keys in [KeyFormat::Fixed(4), KeyFormat::Fixed(13)] {
@@ -61,18 +61,19 @@ fn compare(scenario: &Scenario, stream: &Recording, decoder: DecoderKind, interv
             }
         }
     }
-    let errors: Vec<f64> =
-        candidates.par_iter().map(|&shape| error(scenario, stream, decoder, interval, shape)).collect();
+    let (errors, uplinks): (Vec<f64>, Vec<f64>) =
+        candidates.par_iter().map(|&shape| measure(scenario, stream, decoder, interval, shape)).unzip();
     let best = (0..errors.len()).min_by(|&a, &b| errors[a].total_cmp(&errors[b])).unwrap_or(0);
     let ratio = errors[0].max(FLOOR) / errors[best].max(FLOOR);
     let shown = |at: usize| {
         let shape = candidates[at];
         let parts = shape.memory(keys);
         let share = |part: &str| 100.0 * parts.part(part) as f64 / memory as f64;
-        format!("{:.4} ({} {:.0} {:.1})", errors[at], shape.counter_bits.bits(), share("bloom"), share("heavy"))
+        let bits = shape.counter_bits.bits();
+        format!("{:.4} {:.2} ({bits} {:.0} {:.1})", errors[at], uplinks[at], share("bloom"), share("heavy"))
     };
     let mode = interval.map_or("em".to_owned(), |interval| format!("delta {interval}"));
-    println!("{:>4}KB {keys:?} {expected:>7} {mode:<11} {:<24} {:<24} {ratio:.2}", memory >> 10, shown(0), shown(best));
+    println!("{:>4}KB {keys:?} {expected:>7} {mode:<11} {:<28} {:<28} {ratio:.2}", memory >> 10, shown(0), shown(best));
     ratio
 }
 
@@ -93,7 +94,14 @@ fn split(scenario: &Scenario, planned: &Shape, Split { bits, bloom, heavy }: Spl
     shape
 }
 
-fn error(scenario: &Scenario, stream: &Recording, decoder: DecoderKind, interval: Option<u64>, shape: Shape) -> f64 {
+/// Error and uplink.
+fn measure(
+    scenario: &Scenario,
+    stream: &Recording,
+    decoder: DecoderKind,
+    interval: Option<u64>,
+    shape: Shape,
+) -> (f64, f64) {
     let (method, rule) = match decoder {
         DecoderKind::Em => ("ucl-em", ucl_sketch::ReportRule::New),
         _ => ("ucl-delta", ucl_sketch::ReportRule::Rotate),
@@ -101,5 +109,6 @@ fn error(scenario: &Scenario, stream: &Recording, decoder: DecoderKind, interval
     let options = Options { shape: Some(shape), rule: Some(rule), interval: Some(interval), ..Options::default() };
     let registry = Registry::standard();
     let method = registry.find(method).expect("a method of our own");
-    measure_accuracy(method, stream, scenario.memory, scenario.seed, &options).row.aae.unwrap_or(f64::INFINITY)
+    let row = measure_accuracy(method, stream, scenario.memory, scenario.seed, &options).row;
+    (row.aae.unwrap_or(f64::INFINITY), row.uplink_bytes_per_item.unwrap_or(f64::NAN))
 }
