@@ -77,7 +77,7 @@ pub struct Args {
 
     /// Which keys are sent: `paper` (evicted ones always), `new` (those the Bloom filter lacks), `refresh` (some of the
     /// others again) or `rotate` (all again now and then) [default: what suits the decoder; paper with --shape].
-    #[arg(long, value_name = "RULE", value_parser = report_rule, help_heading = "Methods")]
+    #[arg(long, value_name = "RULE", help_heading = "Methods")]
     report_rule: Option<ReportRule>,
 
     /// How many distinct keys to expect, never taken from the truth [default: a quarter of the budget's bytes].
@@ -333,11 +333,6 @@ fn interval(text: &str) -> Result<Interval, String> {
 
 fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&count| count > 0).ok_or_else(|| "give a number, at least 1".into())
-}
-
-fn report_rule(text: &str) -> Result<ReportRule, String> {
-    let named = ReportRule::ALL.into_iter().find(|rule| rule.name() == text);
-    named.ok_or_else(|| "give paper, new, refresh or rotate".into())
 }
 
 fn counter_bits(text: &str) -> Result<CounterBits, String> {

@@ -122,7 +122,7 @@ impl Inspected {
             seed: config.seed,
             format: format.to_string(),
             key_bytes: key_bytes(config.keys),
-            report_rule: format!("{:?}", config.rule).to_lowercase(),
+            report_rule: config.rule.to_string(),
             shape: Shape {
                 heavy: shape.heavy.name(),
                 slots: shape.slots,

@@ -38,6 +38,31 @@ fn everything_that_can_be_asked() {
 }
 
 #[test]
+fn far_more_keys_than_planned_for_are_told_of() {
+    let told = |args: &str| Folder::new().run(args).fine().contains("--expected-keys");
+    // A quarter of 2,048 bytes by default.
+    let (few, many) =
+        ("count zipf:1.0:20000:900 --seed 1 --memory 2KB", "count zipf:1.0:20000:3000 --seed 1 --memory 2KB");
+    assert!(!told(few) && told(many) && !told(&format!("{many} --expected-keys 2000")));
+    let answer = Folder::new().run(many).fine();
+    assert!(answer.contains("planned for 512: --expected-keys 2"), "2,342 came: {answer}");
+}
+
+#[test]
+fn the_report_rule_can_be_chosen() {
+    let folder = Folder::with("words", words());
+    for (rule, chosen) in [("", "rotate"), ("--report-rule new", "new"), ("--decoder learned", "paper")] {
+        folder.run(&format!("count words --seed 1 --save state {rule}")).fine();
+        assert_eq!(folder.run("inspect state --json").json()["report_rule"], chosen);
+    }
+    folder.run("count words --resume state --report-rule paper").fine();
+    let contradicts = folder.run("count words --resume state --report-rule new").failed(2);
+    assert!(contradicts.contains("it was paper when counting began"), "{contradicts}");
+    let refused = Folder::new().run("count zipf:1.0:20000:3000 --report-rule all").failed(2);
+    assert!(refused.contains("the report rules are paper, new, refresh and rotate"), "{refused}");
+}
+
+#[test]
 fn json_has_exactly_these_fields() {
     let folder = Folder::with("words", words());
     let mut answer = folder.run("count words --seed 1 --top 2 --json --query fig none").json();

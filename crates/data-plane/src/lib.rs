@@ -60,7 +60,7 @@ pub use heavy::{
 };
 pub use key::{KeyFormat, MAX_KEY_BYTES, digest};
 pub use plane::{DataPlane, MergeError};
-pub use report::{Cut, KeyFlags, KeyRef, Opening, Report, ReportRule, ReportSink};
+pub use report::{Cut, KeyFlags, KeyRef, Opening, Report, ReportRule, ReportSink, UnknownRule};
 pub use rotation::EMPTY_ABOVE;
 #[cfg(feature = "serde")]
 pub use state::{Inconsistent, RestoredHeavy, ensure};

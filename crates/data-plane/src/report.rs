@@ -3,11 +3,20 @@
 //! No I/O and no buffering here. In one process the sink is the control plane's queue; across machines it is the
 //! encoder of `ucl-wire`. Every report counts as uplink.
 
+use core::fmt;
+use core::str::FromStr;
+
 use crate::column::CounterIndex;
 use crate::config::Config;
 use crate::counters::Counters;
 
 /// Which keys are sent.
+///
+/// ```
+/// use ucl_data_plane::ReportRule;
+/// assert_eq!("rotate".parse(), Ok(ReportRule::Rotate));
+/// assert_eq!("all".parse::<ReportRule>().unwrap_err().to_string(), "the report rules are paper, new, refresh and rotate");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ReportRule {
@@ -40,6 +49,25 @@ impl ReportRule {
             Self::Refresh => "refresh",
             Self::Rotate => "rotate",
         }
+    }
+}
+
+impl fmt::Display for ReportRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// No report rule has this name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the report rules are paper, new, refresh and rotate")]
+pub struct UnknownRule;
+
+impl FromStr for ReportRule {
+    type Err = UnknownRule;
+
+    fn from_str(name: &str) -> Result<Self, UnknownRule> {
+        Self::ALL.into_iter().find(|rule| rule.name() == name).ok_or(UnknownRule)
     }
 }
 

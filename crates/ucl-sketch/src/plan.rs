@@ -5,7 +5,7 @@
 //!
 //! - **wide** ([`wide`]), the paper's: counters of 32 bits, few of them, and a large heavy part; for the learned decoder and the
 //!   classic ones. Near the paper's own table for Retail.
-//! - **narrow** ([`narrow`]): counters of 8 bits with carries, as many as fit, a small heavy part that holds on to its
+//! - **narrow** ([`narrow`]): counters of 8 or 4 bits with carries, as many as fit, a small heavy part that holds on to its
 //!   keys, and a Bloom filter that loses few keys; for EM and delta, which turn equations into accuracy.
 
 use ucl_control_plane::DecoderKind;
@@ -51,8 +51,17 @@ impl Default for Request {
 impl Request {
     /// Distinct keys, as told or guessed.
     fn expected(&self) -> f64 {
-        self.expected_keys.unwrap_or(self.memory as u64 / 4).max(1) as f64
+        self.expected_keys.unwrap_or(default_expected_keys(self.memory)).max(1) as f64
     }
+}
+
+/// The distinct keys that a budget in bytes is planned for where nobody says how many there will be.
+///
+/// ```
+/// assert_eq!(ucl_sketch::plan::default_expected_keys(64 << 10), 16_384);
+/// ```
+pub fn default_expected_keys(memory: usize) -> u64 {
+    memory as u64 / 4
 }
 
 /// What the planner answers.
@@ -104,7 +113,12 @@ const LEAST_BLOOM: usize = 64;
 /// ```
 pub fn plan(decoder: DecoderKind, request: Request) -> Result<Plan, TooSmall> {
     match decoder {
-        DecoderKind::Em => narrow(request).map(|shape| Plan { shape, rule: ReportRule::New, interval: None }),
+        // It decodes all at once, whenever cuts are made.
+        DecoderKind::Em => narrow(Request { interval: None, ..request }).map(|shape| Plan {
+            shape,
+            rule: ReportRule::New,
+            interval: None,
+        }),
         DecoderKind::Delta => {
             let interval = request.interval.unwrap_or(DELTA_INTERVAL);
             narrow(Request { interval: Some(interval), ..request }).map(|shape| Plan {
@@ -150,18 +164,30 @@ pub fn wide(request: Request) -> Result<Shape, TooSmall> {
 /// The rules come from a search over splits of the budget, on generated streams with budgets from 8KB to 256KB
 /// (`cargo run --release -p ucl-lab --example search_shapes`; `docs/planner.md` has what it found).
 pub fn narrow(request: Request) -> Result<Shape, TooSmall> {
-    let shape = narrow_with(request, CounterBits::B8, KEY_BITS)?;
+    // At most 65% for the filter, for counters must be left; few slots, for most hot keys are recovered as well as held.
+    let roomy = |key_bits: f64| {
+        let bloom = bloom_share(request, key_bits, 0.65);
+        (bloom, 0.03 + 0.02 * ((bloom - 0.4) / 0.25).clamp(0.0, 1.0))
+    };
+    let shape = narrow_with(request, CounterBits::B8, roomy(KEY_BITS))?;
     if request.counter_bits.is_some() {
         return Ok(shape);
     }
     // Epochs that are short against a row leave most counters at 0 or 1, and lost keys are what errors are left: half
     // the bits a counter, and what that saves to the filter.
     if request.interval.is_some_and(|interval| interval * 2 < u64::from(shape.width)) {
-        return narrow_with(request, CounterBits::B4, 2.0 * KEY_BITS);
+        return narrow_with(request, CounterBits::B4, roomy(2.0 * KEY_BITS));
     }
-    // More keys than counters: equations are what is missing.
-    if request.expected() > shape.geometry().counters() as f64 {
-        return narrow_with(request, CounterBits::B4, KEY_BITS);
+    // An epoch has at most as many keys as items.
+    let counters = shape.geometry().counters() as f64;
+    let unknowns = request.interval.map_or(f64::INFINITY, |interval| interval as f64).min(request.expected());
+    // Far more unknowns than equations: these matter more than some lost keys.
+    if unknowns > 2.0 * counters {
+        return narrow_with(request, CounterBits::B4, (bloom_share(request, KEY_BITS, 0.45), 0.01));
+    }
+    // More keys than counters: half the bits make up for it.
+    if request.expected() > counters {
+        return narrow_with(request, CounterBits::B4, roomy(KEY_BITS));
     }
     Ok(shape)
 }
@@ -169,11 +195,12 @@ pub fn narrow(request: Request) -> Result<Shape, TooSmall> {
 /// Bloom bits per expected key: about 13 lose one key in some hundreds.
 const KEY_BITS: f64 = 12.8;
 
-fn narrow_with(request: Request, bits: CounterBits, key_bits: f64) -> Result<Shape, TooSmall> {
-    let expected = request.expected();
-    // No more than 65%, for counters must be left.
-    let bloom = (key_bits * expected / 8.0 / request.memory.max(1) as f64).clamp(0.1, 0.65);
-    let heavy = 0.03 + 0.02 * ((bloom - 0.4) / 0.25).clamp(0.0, 1.0);
+/// The share of the budget that gives every expected key so many bits, but not more than `most`.
+fn bloom_share(request: Request, key_bits: f64, most: f64) -> f64 {
+    (key_bits * request.expected() / 8.0 / request.memory.max(1) as f64).clamp(0.1, most)
+}
+
+fn narrow_with(request: Request, bits: CounterBits, (bloom, heavy): (f64, f64)) -> Result<Shape, TooSmall> {
     fit(request, 4, request.counter_bits.unwrap_or(bits), 8, bloom, 1.0 - bloom - heavy)
 }
 

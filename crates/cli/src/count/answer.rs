@@ -55,6 +55,9 @@ pub struct Answer {
     pub never_reported: f64,
     #[serde(skip)]
     pub histogram: Vec<Bin>,
+    /// The keys that the sketch was planned for.
+    #[serde(skip)]
+    pub expected_keys: u64,
     /// Weight of all items, whether or not the user gave weights.
     #[serde(skip)]
     pub total: u64,
@@ -176,6 +179,7 @@ impl Answer {
             configured: view.decoder().name(),
             never_reported: view.estimated_lost_keys(),
             histogram: histogram::bins(&view.histogram()),
+            expected_keys: 0,
             total: view.weight(),
             no_ip: 0,
             counting: 0.0,

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use ucl_sketch::{Base, Bytes, CounterBits, DecoderKind, HeavyKind, KeyFormat, QueryView, UclSketch};
+use ucl_sketch::{Base, Bytes, CounterBits, DecoderKind, HeavyKind, KeyFormat, QueryView, ReportRule, UclSketch};
 use ucl_streams::{Format, Progress, ReadError, ReadErrorKind, ReadSummary, Source, read};
 
 use crate::fail::Usage;
@@ -84,6 +84,11 @@ pub struct Args {
     /// Bits per counter: 4, 8, 16 or 32 [default: what suits the decoder].
     #[arg(long, value_name = "BITS", value_parser = counter_bits, help_heading = "Sketch")]
     counter_bits: Option<CounterBits>,
+
+    /// Which keys are sent: `paper` (evicted ones always), `new` (those the Bloom filter lacks), `refresh` (some of the
+    /// others again) or `rotate` (all again now and then) [default: what suits the decoder].
+    #[arg(long, value_name = "RULE", help_heading = "Sketch")]
+    report_rule: Option<ReportRule>,
 
     /// Fixes the hashes, the network and the generators [default: random, and printed: keys may be hostile].
     #[arg(long, value_name = "SEED", help_heading = "Sketch")]
@@ -340,6 +345,7 @@ impl Job<'_> {
         answer.over_time = self.period.map(|period| period.ask(&view, self.format));
         answer.memory.budget = Some(self.budget);
         answer.seed = self.seed;
+        answer.expected_keys = resume::expected_keys(&counter.sketch, self.budget);
         answer.planes = Some(self.planes).filter(|&planes| planes > 1);
         answer.weight = answer.weight.filter(|_| self.weighted);
         (answer.skipped, answer.no_ip) = (skipped, no_ip);
@@ -402,6 +408,9 @@ fn build(
     }
     if let Some(bits) = args.counter_bits {
         builder = builder.counter_bits(bits);
+    }
+    if let Some(rule) = args.report_rule {
+        builder = builder.report_rule(rule);
     }
     if let Some(period) = period {
         builder = builder.retain_epochs(period.epochs(args));

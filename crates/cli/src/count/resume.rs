@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::path::Path;
 
+use ucl_sketch::plan::default_expected_keys;
 use ucl_sketch::{CounterBits, KeyFormat, UclSketch};
 use ucl_streams::Format;
 
@@ -24,6 +25,12 @@ pub fn label(sketch: &mut UclSketch, args: &Args, format: &Format) {
     if let Some(keys) = args.expected_keys {
         sketch.set_label(EXPECTED_KEYS, keys.to_string());
     }
+}
+
+/// The number of keys that the sketch was planned for.
+pub fn expected_keys(sketch: &UclSketch, budget: usize) -> u64 {
+    let given = sketch.labels().get(EXPECTED_KEYS).and_then(|keys| keys.parse().ok());
+    given.unwrap_or_else(|| default_expected_keys(budget))
 }
 
 /// The state to go on with, if the command line does not contradict it.
@@ -51,6 +58,7 @@ pub fn open(path: &Path, args: &Args) -> anyhow::Result<Stored> {
     same("interval", args.interval.and_then(text), sketch.interval().and_then(text))?;
     let bits = |bits: CounterBits| bits.bits().to_string();
     same("counter-bits", args.counter_bits.map(bits), Some(bits(config.shape.counter_bits)))?;
+    same("report-rule", args.report_rule.and_then(text), text(config.rule))?;
     same("seed", args.seed.and_then(text), text(config.seed))?;
     same("format", args.input.format.as_ref().and_then(text), text(&stored.format))?;
     same("weight", args.input.weight.clone(), stored.weight.clone())?;

@@ -136,6 +136,9 @@ fn summary(answer: &Answer, text: &mut String) {
         Some(weight) => line("items", format!("{} of weight {}", count(answer.items), count(weight))),
     }
     line("keys", format!("{} known, {} never reported", count(answer.keys as u64), about(answer.never_reported)));
+    if let Some(advice) = more_keys(answer) {
+        line("", advice);
+    }
     line("entropy", format!("{:.3} bits", answer.entropy));
     for (i, bar) in histogram::lines(&answer.histogram).into_iter().enumerate() {
         line(if i == 0 { "counts" } else { "" }, bar);
@@ -173,6 +176,13 @@ fn summary(answer: &Answer, text: &mut String) {
         line("", format!("{} outside of their range", count(audit.bound_violations)));
         line("", format!("an exact hash map takes {}", bytes(audit.exact_map_bytes)));
     }
+}
+
+/// Far more keys than the sketch was planned for: the same bytes could be used better.
+fn more_keys(answer: &Answer) -> Option<String> {
+    let (came, expected) = (answer.keys as u64 + answer.never_reported.round() as u64, answer.expected_keys);
+    let advice = || format!("planned for {}: --expected-keys {came} gives better counts another time", count(expected));
+    (came > 2 * expected).then(advice)
 }
 
 fn about(lost: f64) -> String {
