@@ -61,6 +61,6 @@ pub use heavy::{
 pub use key::{KeyFormat, MAX_KEY_BYTES, digest};
 pub use plane::{DataPlane, MergeError};
 pub use report::{Cut, KeyFlags, KeyRef, Opening, Report, ReportRule, ReportSink, UnknownRule};
-pub use rotation::EMPTY_ABOVE;
+pub use rotation::{EMPTY_ABOVE, LEAST_CUTS};
 #[cfg(feature = "serde")]
 pub use state::{Inconsistent, RestoredHeavy, ensure};

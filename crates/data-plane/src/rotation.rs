@@ -6,7 +6,7 @@ use crate::bloom::BloomFilter;
 pub const EMPTY_ABOVE: f64 = 1.0 / 256.0;
 
 /// Cuts from one emptying to the next, at least: a filter that is far too small would send every key at every cut.
-const LEAST_CUTS: u32 = 4;
+pub const LEAST_CUTS: u32 = 4;
 
 /// How long ago the filter was emptied, and whether it ever was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

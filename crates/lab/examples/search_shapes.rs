@@ -10,10 +10,9 @@
 //! tells 0.001 from 0.002.
 
 use rayon::prelude::*;
-use ucl_data_plane::bloom::expected_coverage;
 use ucl_lab::predict::Scenario;
 use ucl_lab::{Options, Recording, Registry, experiment::measure_accuracy};
-use ucl_sketch::plan::{Request, plan};
+use ucl_sketch::plan::{Request, bloom_hashes, plan};
 use ucl_sketch::{CounterBits, DecoderKind, KeyFormat, Shape};
 
 const FLOOR: f64 = 0.01;
@@ -57,7 +56,7 @@ fn compare(scenario: &Scenario, stream: &Recording, decoder: DecoderKind, interv
     for bits in [CounterBits::B4, CounterBits::B8] {
         for bloom in [0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8] {
             for heavy in [0.01, 0.03, 0.08] {
-                candidates.push(split(scenario, &planned, Split { bits, bloom, heavy }));
+                candidates.push(split(scenario, interval, &planned, Split { bits, bloom, heavy }));
             }
         }
     }
@@ -78,12 +77,11 @@ fn compare(scenario: &Scenario, stream: &Recording, decoder: DecoderKind, interv
 }
 
 /// The planner's shape with another split of the same budget.
-fn split(scenario: &Scenario, planned: &Shape, Split { bits, bloom, heavy }: Split) -> Shape {
+fn split(scenario: &Scenario, interval: Option<u64>, planned: &Shape, Split { bits, bloom, heavy }: Split) -> Shape {
     let empty = Shape { slots: 0, width: 0, bloom_bits: 0, ..*planned };
     let budget = (scenario.memory - empty.memory(scenario.keys).total()) as f64;
     let bloom_bits = (budget * bloom / 4.0) as u32 * 32;
-    let coverage = |hashes: &u8| expected_coverage(bloom_bits, *hashes, scenario.expected_keys as f64);
-    let bloom_hashes = (1..=12).max_by(|a, b| coverage(a).total_cmp(&coverage(b))).unwrap_or(6);
+    let bloom_hashes = bloom_hashes(bloom_bits, scenario.expected_keys as f64, interval);
     let slots = ((budget * heavy) as usize / (scenario.keys.slot_bytes() + 8)).max(8) as u32;
     let rows = f64::from(planned.rows);
     let mut shape = Shape { counter_bits: bits, slots, bloom_bits, bloom_hashes, ..*planned };

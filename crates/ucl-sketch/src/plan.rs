@@ -10,7 +10,7 @@
 
 use ucl_control_plane::DecoderKind;
 pub use ucl_data_plane::bloom::expected_coverage;
-use ucl_data_plane::{Base, BloomKind, CounterBits, HeavyKind, KeyFormat, ReportRule, Shape};
+use ucl_data_plane::{Base, BloomKind, CounterBits, EMPTY_ABOVE, HeavyKind, KeyFormat, LEAST_CUTS, ReportRule, Shape};
 
 use crate::Bytes;
 
@@ -156,7 +156,8 @@ pub fn wide(request: Request) -> Result<Shape, TooSmall> {
     let share = (width * usize::from(rows) * 4) as f64 / request.memory.max(1) as f64;
     // As published: 1 in the paper's filter, 8 in Elastic Sketch.
     let vote_ratio = if request.heavy == HeavyKind::Elastic { 8 } else { 1 };
-    fit(request, rows, bits, vote_ratio, 0.155, share)
+    // Its filter is never emptied, whenever cuts are made.
+    fit(Request { interval: None, ..request }, rows, bits, vote_ratio, 0.155, share)
 }
 
 /// Narrow counters, many of them: 8 bits each, or 4 where that pays for the carries it costs.
@@ -224,7 +225,7 @@ fn fit(
         counter_bits,
         bloom: BloomKind::Classic,
         bloom_bits: (bloom_bytes / 4 * 32) as u32,
-        bloom_hashes: best_hashes((bloom_bytes / 4 * 32) as u32, expected),
+        bloom_hashes: bloom_hashes((bloom_bytes / 4 * 32) as u32, expected, request.interval),
     };
     let least = shape(LEAST_SLOTS, LEAST_WIDTH, LEAST_BLOOM).memory(request.keys).total();
     let too_small = TooSmall { memory: request.memory, keys: request.keys, least };
@@ -243,8 +244,24 @@ fn fit(
     Ok(shape(request.heavy.slots_in(left, request.keys.slot_bytes()), width, bloom_bytes))
 }
 
-/// The number of hashes that loses the fewest of `keys` keys.
-fn best_hashes(bits: u32, keys: f64) -> u8 {
-    let coverage = |hashes: &u8| expected_coverage(bits, *hashes, keys);
+/// The number of hashes with which a filter loses the fewest of so many keys. With an interval it is one that is emptied in
+/// time ([`ReportRule::Rotate`]), and needs to hold fewer of them at a time.
+///
+/// ```
+/// use ucl_sketch::plan::bloom_hashes;
+/// // Far too few bits for all of the keys: hardly any hash, or the filter would claim everything.
+/// assert_eq!((bloom_hashes(100_000, 100_000.0, None), bloom_hashes(100_000, 100_000.0, Some(1_000))), (1, 9));
+/// ```
+pub fn bloom_hashes(bits: u32, keys: f64, interval: Option<u64>) -> u8 {
+    let at_a_time = interval.map_or(keys, |interval| keys_at_a_time(bits, interval).min(keys));
+    let coverage = |hashes: &u8| expected_coverage(bits, *hashes, at_a_time);
     (1..=12).max_by(|a, b| coverage(a).total_cmp(&coverage(b))).unwrap_or(6)
+}
+
+/// The most keys that a filter has to hold which is emptied in time: as many as fit before its claims become false too often,
+/// or as come until it may be emptied again.
+fn keys_at_a_time(bits: u32, interval: u64) -> f64 {
+    // The classic optimum: a filter half full, with as many hashes as the rate has halvings.
+    let room = f64::from(bits) * std::f64::consts::LN_2 / -EMPTY_ABOVE.log2();
+    room.max(f64::from(LEAST_CUTS) * interval as f64)
 }
