@@ -12,7 +12,7 @@
 
 use ucl_lab::Recording;
 use ucl_lab::metrics::ErrorMeter;
-use ucl_sketch::plan::{Request, plan};
+use ucl_sketch::plan::{Request, bloom_hashes, default_expected_keys, plan};
 use ucl_sketch::{Bytes, DecoderKind, ReportRule, Shape, UclSketch};
 use ucl_streams::ReadOptions;
 
@@ -40,7 +40,8 @@ fn main() -> Result<(), Error> {
         Request { memory, keys: stream.keys(), expected_keys, interval: Some(interval), ..Request::default() };
     let planned = plan(DecoderKind::Delta, request)?.shape;
     println!("{:<12} {:>9} {:>9} {:>9} {:>14}", "lever", "AAE", "ARE", "coverage", "uplink B/item");
-    for lever in levers(planned) {
+    let keys = expected_keys.unwrap_or(default_expected_keys(memory)) as f64;
+    for lever in levers(planned, bloom_hashes(planned.bloom_bits, keys, None)) {
         let runs = (0..SEEDS).map(|seed| run(&stream, &lever, interval, seed)).collect::<Result<Vec<_>, _>>()?;
         let mean = |at: usize| runs.iter().map(|run| run[at]).sum::<f64>() / SEEDS as f64;
         let (name, coverage) = (lever.name, 100.0 * mean(2));
@@ -49,7 +50,10 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-fn levers(planned: Shape) -> Vec<Lever> {
+/// `hashes` go with a filter that is not emptied.
+fn levers(planned: Shape, hashes: u8) -> Vec<Lever> {
+    let emptied = planned;
+    let planned = Shape { bloom_hashes: hashes, ..planned };
     let lever = |name: String, shape: Shape, rule: ReportRule, rehashes| Lever { name, shape, rule, rehashes };
     let mut levers = vec![lever("new".into(), planned, ReportRule::New, 0)];
     for factor in [1.5, 2.0] {
@@ -65,7 +69,7 @@ fn levers(planned: Shape) -> Vec<Lever> {
     for rehashes in [1, 7] {
         levers.push(lever(format!("rehash {rehashes}"), planned, ReportRule::New, rehashes));
     }
-    levers.push(lever("rotate".into(), planned, ReportRule::Rotate, 0));
+    levers.push(lever("rotate".into(), emptied, ReportRule::Rotate, 0));
     levers.retain(|lever| lever.shape.validate().is_ok());
     levers
 }

@@ -224,6 +224,7 @@ impl Builder {
                     base: self.base.unwrap_or_default(),
                     heavy: self.heavy.unwrap_or_default(),
                     interval: self.interval.flatten(),
+                    rule: self.rule,
                 };
                 plan(self.settings.decoder, request)?
             }

@@ -31,6 +31,8 @@ pub struct Request {
     pub heavy: HeavyKind,
     /// Items between two cuts; the decoder's own if not given.
     pub interval: Option<u64>,
+    /// Which keys are sent; what goes with the decoder if not given.
+    pub rule: Option<ReportRule>,
 }
 
 impl Default for Request {
@@ -44,6 +46,7 @@ impl Default for Request {
             base: Base::CountMin,
             heavy: HeavyKind::Voting,
             interval: None,
+            rule: None,
         }
     }
 }
@@ -112,26 +115,21 @@ const LEAST_BLOOM: usize = 64;
 /// # Ok::<(), ucl_sketch::plan::TooSmall>(())
 /// ```
 pub fn plan(decoder: DecoderKind, request: Request) -> Result<Plan, TooSmall> {
-    match decoder {
+    let (rule, interval) = match decoder {
+        DecoderKind::Em => (ReportRule::New, None),
+        DecoderKind::Delta => (ReportRule::Rotate, Some(request.interval.unwrap_or(DELTA_INTERVAL))),
+        DecoderKind::Learned | DecoderKind::Refined => (ReportRule::Paper, Some(PAPER_INTERVAL)),
+        _ => (ReportRule::Paper, None),
+    };
+    let rule = request.rule.unwrap_or(rule);
+    let request = Request { rule: Some(rule), ..request };
+    let shape = match decoder {
         // It decodes all at once, whenever cuts are made.
-        DecoderKind::Em => narrow(Request { interval: None, ..request }).map(|shape| Plan {
-            shape,
-            rule: ReportRule::New,
-            interval: None,
-        }),
-        DecoderKind::Delta => {
-            let interval = request.interval.unwrap_or(DELTA_INTERVAL);
-            narrow(Request { interval: Some(interval), ..request }).map(|shape| Plan {
-                shape,
-                rule: ReportRule::Rotate,
-                interval: Some(interval),
-            })
-        }
-        DecoderKind::Learned | DecoderKind::Refined => {
-            wide(request).map(|shape| Plan { shape, rule: ReportRule::Paper, interval: Some(PAPER_INTERVAL) })
-        }
-        _ => wide(request).map(|shape| Plan { shape, rule: ReportRule::Paper, interval: None }),
-    }
+        DecoderKind::Em => narrow(Request { interval: None, ..request }),
+        DecoderKind::Delta => narrow(Request { interval, ..request }),
+        _ => wide(request),
+    }?;
+    Ok(Plan { shape, rule, interval })
 }
 
 /// The paper's sampling interval.
@@ -156,8 +154,7 @@ pub fn wide(request: Request) -> Result<Shape, TooSmall> {
     let share = (width * usize::from(rows) * 4) as f64 / request.memory.max(1) as f64;
     // As published: 1 in the paper's filter, 8 in Elastic Sketch.
     let vote_ratio = if request.heavy == HeavyKind::Elastic { 8 } else { 1 };
-    // Its filter is never emptied, whenever cuts are made.
-    fit(Request { interval: None, ..request }, rows, bits, vote_ratio, 0.155, share)
+    fit(request, rows, bits, vote_ratio, 0.155, share)
 }
 
 /// Narrow counters, many of them: 8 bits each, or 4 where that pays for the carries it costs.
@@ -215,6 +212,7 @@ fn fit(
     counter_share: f64,
 ) -> Result<Shape, TooSmall> {
     let expected = request.expected();
+    let emptied_after = request.interval.filter(|_| request.rule == Some(ReportRule::Rotate));
     let shape = |slots: usize, width: usize, bloom_bytes: usize| Shape {
         heavy: request.heavy,
         slots: slots as u32,
@@ -225,7 +223,7 @@ fn fit(
         counter_bits,
         bloom: BloomKind::Classic,
         bloom_bits: (bloom_bytes / 4 * 32) as u32,
-        bloom_hashes: bloom_hashes((bloom_bytes / 4 * 32) as u32, expected, request.interval),
+        bloom_hashes: bloom_hashes((bloom_bytes / 4 * 32) as u32, expected, emptied_after),
     };
     let least = shape(LEAST_SLOTS, LEAST_WIDTH, LEAST_BLOOM).memory(request.keys).total();
     let too_small = TooSmall { memory: request.memory, keys: request.keys, least };

@@ -249,7 +249,7 @@ proptest! {
     ) {
         let keys = KeyFormat::for_key_bytes(key_bytes).unwrap();
         let request =
-            Request { memory, keys, expected_keys: expected, counter_bits: bits, interval, base, heavy };
+            Request { memory, keys, expected_keys: expected, counter_bits: bits, interval, base, heavy, rule: None };
         match plan(decoder, request) {
             Ok(plan) => {
                 let used = plan.shape.memory(keys).total();
