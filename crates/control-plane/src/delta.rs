@@ -206,8 +206,7 @@ impl Totals {
         let decoder = decode::Decoder::new(columns, block, self, options);
         // One by one: a few epochs decide how long the slower thread takes.
         let decode_all = || block.par_iter().with_max_len(1).map(|epoch| decoder.decode(epoch)).collect();
-        let check = || if self.is_check_due(block) { decoder.check(geometry, block) } else { Ok(Checked::default()) };
-        let (decoded, checked) = rayon::join(decode_all, check);
+        let (decoded, checked) = rayon::join(decode_all, || decoder.check(geometry, block));
         let decoded: Result<Vec<Decoded>, DecodeError> = decoded;
         let (decoded, checked) = (decoded?, checked?);
         self.checked.add(checked);
@@ -225,12 +224,6 @@ impl Totals {
             }
         }
         Ok(())
-    }
-
-    /// Of about [`BLOCK`] epochs one is checked, and one at once.
-    fn is_check_due(&self, block: &[Epoch]) -> bool {
-        let turn = |epochs: u64| epochs / BLOCK as u64;
-        self.epochs == 0 || turn(self.epochs) < turn(self.epochs + block.len() as u64)
     }
 
     /// Adds what the epochs gave, in parallel for ranges of columns: for each in the order of the epochs.

@@ -6,7 +6,7 @@
 //! an estimate from one row less is worse than the one that answers. `docs/self-check.md` has both side by side.
 //!
 //! - Classic decoders are asked again, once, when [`QueryView::self_check`] is called: it costs one more decoding.
-//! - Delta checks about one epoch in 16 as it goes, the one of most weight of its block, and reports the share over all of them.
+//! - Delta checks one epoch of every block as it goes, the one of most weight, and reports the share over all of them.
 //! - The network would have to be trained again, so its twin answers ([`judge`](crate::decoder::judge)): as of the last training,
 //!   and only where the fallback is [`Fallback::WhenBetter`](crate::Fallback::WhenBetter).
 
