@@ -80,8 +80,9 @@ impl UclSketch {
         self.change(Config { seed, ..*self.config() })
     }
 
-    /// Goes over to another size, in mid-stream: a budget ([`Bytes`]) or a [`Shape`]. Nothing is forgotten; heavy keys move to
-    /// the new slots, and those that find none are counted by the new counters.
+    /// Goes over to another size, in mid-stream: a budget ([`Bytes`]) or a [`Shape`]. The same budget gives the same
+    /// shape, for sketches to stay alike that are to be merged: one for other numbers of keys comes from
+    /// [`plan`](crate::plan::plan). Nothing is forgotten; heavy keys move to the new slots, and those that find none are counted by the new counters.
     ///
     /// ```
     /// use ucl_sketch::{Bytes, UclSketch};
@@ -99,9 +100,9 @@ impl UclSketch {
             Size::Shape(shape) => shape,
             Size::Memory(Bytes(memory)) => {
                 let decoder = self.with_control(|control| control.settings().decoder);
-                let (keys, interval) = (config.keys, self.interval);
+                let (keys, interval, rule) = (config.keys, self.interval, Some(config.rule));
                 let (base, heavy) = (config.shape.base, config.shape.heavy);
-                plan(decoder, Request { memory, keys, base, heavy, interval, ..Request::default() })?.shape
+                plan(decoder, Request { memory, keys, base, heavy, interval, rule, ..Request::default() })?.shape
             }
         };
         self.change(Config { shape, ..config })
