@@ -155,36 +155,23 @@ fn present(outcomes: &[Outcome]) -> Presentation {
             "uplink B/item",
             "control plane, bytes a key",
         ];
-        let mut table = Table::new(dataset, format!("The frontier on {dataset}"), header);
-        let here: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.label("dataset") == dataset).collect();
-        let mut seen: Vec<String> = Vec::new();
-        for outcome in &here {
-            let names = ["dataset", "memory", "method", "interval", "bits"];
-            let labels = names.map(|name| (name, outcome.label(name)));
-            let id = format!("{labels:?}");
-            if seen.contains(&id) {
-                continue;
+        let here: Vec<Outcome> =
+            outcomes.iter().filter(|outcome| outcome.label("dataset") == dataset).cloned().collect();
+        for memory in values(&here, "memory") {
+            let title = if memory == "0B" { "without a sketch" } else { memory };
+            let mut table =
+                Table::new(format!("{dataset}-{memory}"), format!("The frontier on {dataset}, {title}"), header);
+            let mut seen: Vec<String> = Vec::new();
+            for outcome in here.iter().filter(|outcome| outcome.label("memory") == memory) {
+                let labels = ["memory", "method", "interval", "bits"].map(|name| (name, outcome.label(name)));
+                let id = format!("{labels:?}");
+                if !seen.contains(&id) {
+                    seen.push(id);
+                    table.push(row(outcome, |figure| mean(&here, &labels, figure)));
+                }
             }
-            seen.push(id);
-            let of = |figure| mean(outcomes, &labels, figure);
-            let memory = match outcome.label("method") {
-                MAP => of("memory_used").map_or(String::new(), |bytes| size_text(bytes as usize)),
-                SEND => "0".to_owned(),
-                _ => outcome.label("memory").to_owned(),
-            };
-            let interval = match (outcome.label("method"), outcome.label("interval")) {
-                ("ucl-em", _) => "one snapshot",
-                (_, interval) => interval,
-            };
-            let mut row = vec![Cell::from(memory), outcome.label("method").into(), interval.into()];
-            row.push(of("counter_bits").into());
-            row.extend(
-                ["aae", "are", "coverage", "bound_width", "uplink_bytes_per_item"].map(|figure| Cell::from(of(figure))),
-            );
-            row.push(of("control_bytes").zip(of("keys")).map(|(bytes, keys)| bytes / keys.max(1.0)).into());
-            table.push(row);
+            shown.tables.push(table);
         }
-        shown.tables.push(table);
     }
     let violations: f64 = outcomes.iter().filter_map(|outcome| outcome.figure("bound_violations")).sum();
     shown
@@ -192,4 +179,22 @@ fn present(outcomes: &[Outcome]) -> Presentation {
         .push(format!("Over all runs, keys whose true count was outside of the bounds given for it: {violations}."));
     shown.remarks.push("See docs/frontier.md for what this means.".to_owned());
     shown
+}
+
+/// A row of the table: what was run, and what it gave.
+fn row(outcome: &Outcome, of: impl Fn(&str) -> Option<f64>) -> Vec<Cell> {
+    let memory = match outcome.label("method") {
+        MAP => of("memory_used").map_or(String::new(), |bytes| size_text(bytes as usize)),
+        SEND => "0".to_owned(),
+        _ => outcome.label("memory").to_owned(),
+    };
+    let interval = match (outcome.label("method"), outcome.label("interval")) {
+        ("ucl-em", _) => "one snapshot",
+        (_, interval) => interval,
+    };
+    let mut row = vec![Cell::from(memory), outcome.label("method").into(), interval.into()];
+    let figures = ["counter_bits", "aae", "are", "coverage", "bound_width", "uplink_bytes_per_item"];
+    row.extend(figures.map(|figure| Cell::from(of(figure))));
+    row.push(of("control_bytes").zip(of("keys")).map(|(bytes, keys)| bytes / keys.max(1.0)).into());
+    row
 }
