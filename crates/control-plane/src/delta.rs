@@ -48,8 +48,8 @@ pub const BLOCK: usize = 16;
 /// A block has so many epochs at least: enough for some threads.
 const BLOCK_AT_LEAST: usize = 4;
 
-/// So many bytes per known key may wait to be decoded; a block that takes more is full. (How long blocks are has no
-/// effect on errors that four digits show.)
+/// So many bytes per known key may wait to be decoded; a block that takes more is full. (How long blocks are hardly
+/// matters for errors: on real and made-up streams they were the same within one percent with blocks of 1 to 16.)
 pub const ROOM: usize = 12;
 
 /// Ranges of columns that are added up at the same time.

@@ -75,6 +75,22 @@ fn a_control_plane_takes_at_most_80_bytes_a_key_and_the_key() {
 }
 
 #[test]
+fn counters_get_more_where_an_epoch_has_far_more_keys_than_there_are_of_them() {
+    let keys = KeyFormat::Fixed(4);
+    let filter = |interval| {
+        let request = Request { memory: 8 << 10, keys, expected_keys: Some(8_192), interval, ..Request::default() };
+        let shape = narrow(request).unwrap();
+        assert_eq!(shape.counter_bits, CounterBits::B4);
+        shape.memory(keys).part("bloom") as f64 / request.memory as f64
+    };
+    // About 2,300 counters of 8 bits beside a filter of 65%.
+    assert!(filter(Some(3_000)) > 0.55, "few keys an epoch");
+    for long in [Some(16_000), None] {
+        assert!(filter(long) < 0.45, "every {long:?}");
+    }
+}
+
+#[test]
 fn measuring_the_uplink_changes_no_answer() {
     let keys = stream(20_000);
     let (mut plain, mut measured) =
