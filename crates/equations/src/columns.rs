@@ -46,10 +46,12 @@ impl Columns {
         Self::with(counters, degree, Coefficients::Reals(Vec::new()))
     }
 
-    /// Columns of ones, from indices that are known to be in range.
-    pub(crate) fn of_ones(counters: usize, degree: usize, indices: Vec<u32>) -> Self {
-        debug_assert!(indices.iter().all(|&i| (i as usize) < counters) && indices.len().is_multiple_of(degree));
-        Self { indices, ..Self::ones(counters, degree) }
+    /// So many columns of ones in the place of these and in the same memory; the indices are for the caller to fill in.
+    pub(crate) fn replace_by_ones(&mut self, counters: usize, degree: usize, columns: usize) -> &mut [u32] {
+        let mut indices = std::mem::take(&mut self.indices);
+        indices.resize(columns * degree, 0);
+        *self = Self { indices, ..Self::ones(counters, degree) };
+        &mut self.indices
     }
 
     fn with(counters: usize, degree: usize, coefficients: Coefficients) -> Self {

@@ -8,8 +8,8 @@
 //!    through those of the touched counters ([`ByCounter`], an index). The scan reads in order and needs nothing else; the
 //!    index must be built, and jumps about. `cargo bench -p ucl-equations candidates` has both: the index wins where
 //!    [`ByCounter::pays`] says so.
-//! 3. [`Shrinker::shrink`]: the candidates over just the counters that they touch, so that solvers pass over thousands of
-//!    counters and not over all.
+//! 3. [`Shrinker::shrink`]: the candidates over just the touched counters, so that solvers pass over thousands of counters
+//!    and not over all.
 //!
 //! ```
 //! use ucl_equations::sparse::{Shrinker, Touched};
@@ -24,9 +24,10 @@
 //! let mut candidates = Vec::new();
 //! touched.scan(&columns, 2, 4, &mut candidates);
 //! assert_eq!(candidates, [ColumnId(2), ColumnId(3)]);
-//! let shrunk = Shrinker::default().shrink(&columns, 2, &candidates);
-//! assert_eq!(shrunk.counters, [2, 5, 0]);
-//! assert_eq!(shrunk.columns.all_indices(), [0, 1, 2, 1]);
+//! let mut shrinker = Shrinker::default();
+//! let shrunk = shrinker.shrink(&columns, 2, &touched, &candidates);
+//! assert_eq!(shrunk.counters, [0, 2, 5]);
+//! assert_eq!(shrunk.columns.all_indices(), [1, 2, 0, 2]);
 //! # Ok::<(), ucl_equations::Error>(())
 //! ```
 
@@ -62,6 +63,20 @@ impl Touched {
     #[inline(always)]
     fn holds(&self, counter: u32) -> bool {
         self.words[counter as usize / 64] >> (counter % 64) & 1 == 1
+    }
+
+    /// The counters with mass, in their order.
+    fn counters(&self) -> impl Iterator<Item = u32> + '_ {
+        (0u32..).zip(&self.words).flat_map(|(at, &word)| {
+            let mut left = word;
+            std::iter::from_fn(move || {
+                let counter = at * 64 + left.trailing_zeros();
+                (left != 0).then(|| {
+                    left &= left - 1;
+                    counter
+                })
+            })
+        })
     }
 
     /// Whether all of these counters have mass.
@@ -156,7 +171,7 @@ impl ByCounter {
     }
 }
 
-/// Some columns over just the counters that they touch.
+/// Some columns over just the counters with mass.
 #[derive(Clone, Debug)]
 pub struct Shrunk {
     /// Columns of ones, over the counters renumbered.
@@ -165,31 +180,35 @@ pub struct Shrunk {
     pub counters: Vec<u32>,
 }
 
-/// Shrinks systems; what it needs for that is kept from one to the next.
-#[derive(Clone, Debug, Default)]
+/// Shrinks one system after another in the same memory.
+#[derive(Clone, Debug)]
 pub struct Shrinker {
-    /// The new number of each counter plus one, or 0; all 0 between calls.
+    shrunk: Shrunk,
+    /// The new number of each touched counter; what stands at the others is not looked at.
     number: Vec<u32>,
 }
 
+impl Default for Shrinker {
+    fn default() -> Self {
+        Self { shrunk: Shrunk { columns: Columns::ones(0, 1), counters: Vec::new() }, number: Vec::new() }
+    }
+}
+
 impl Shrinker {
-    /// The first `entries` entries of some columns of ones, over the counters that these touch.
-    pub fn shrink(&mut self, columns: &Columns, entries: usize, ids: &[ColumnId]) -> Shrunk {
-        self.number.resize(columns.counters(), 0);
-        let mut counters = Vec::with_capacity(ids.len() * entries / 2);
-        let mut indices = Vec::with_capacity(ids.len() * entries);
-        for &id in ids {
-            for &counter in &columns.indices(id)[..entries] {
-                let number = &mut self.number[counter as usize];
-                if *number == 0 {
-                    counters.push(counter);
-                    *number = counters.len() as u32;
-                }
-                indices.push(*number - 1);
-            }
+    /// The first `entries` entries of some columns of ones, candidates by these, over the touched counters.
+    pub fn shrink(&mut self, columns: &Columns, entries: usize, touched: &Touched, ids: &[ColumnId]) -> &Shrunk {
+        let (Shrunk { columns: renumbered, counters }, number) = (&mut self.shrunk, &mut self.number);
+        counters.clear();
+        counters.extend(touched.counters());
+        number.resize(columns.counters(), 0);
+        for (new, &former) in (0..).zip(&*counters) {
+            number[former as usize] = new;
         }
-        counters.iter().for_each(|&counter| self.number[counter as usize] = 0);
-        Shrunk { columns: Columns::of_ones(counters.len(), entries, indices), counters }
+        let indices = renumbered.replace_by_ones(counters.len(), entries, ids.len());
+        for (&id, new) in ids.iter().zip(indices.chunks_exact_mut(entries)) {
+            new.iter_mut().zip(columns.indices(id)).for_each(|(new, &former)| *new = number[former as usize]);
+        }
+        &self.shrunk
     }
 }
 

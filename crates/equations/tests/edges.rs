@@ -149,7 +149,7 @@ fn peeling_refuses_what_does_not_fit() {
     assert_eq!(peeled.unsolved(), [ColumnId(0), ColumnId(1)]);
     let mut x = [0.0; 2];
     peeled
-        .then_em(&twins, Some(&[3.0, 1.0]), &em::Options::default(), &mut Workspace::default(), &mut x)
+        .then_em(&twins, Some(&|at| [3.0, 1.0][at]), &em::Options::default(), &mut Workspace::default(), &mut x)
         .expect("valid");
     assert!((x[0] - 6.0).abs() < 1e-4 && (x[1] - 2.0).abs() < 1e-4, "shared in proportion to the start: {x:?}");
     assert!(peeling::peel(&twins, None, &[i64::MAX; 3]).expect("valid input").unexplained() == i64::MAX);

@@ -3,8 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use ucl_data_plane::Geometry;
+use ucl_equations::peeling::Peeler;
 use ucl_equations::sparse::{ByCounter, Shrinker, Touched};
-use ucl_equations::{ColumnId, Columns, Workspace, em, peeling};
+use ucl_equations::{ColumnId, Columns, Workspace, em};
 
 use super::{Checked, Epoch, Totals};
 use crate::decoder::DecodeError;
@@ -26,6 +27,8 @@ struct Scratch {
     y: Vec<i64>,
     touched: Touched,
     shrinker: Shrinker,
+    live: Vec<i64>,
+    peeler: Peeler,
     workspace: Workspace,
 }
 
@@ -67,15 +70,17 @@ impl<'a> Decoder<'a> {
     }
 
     fn decode_with(&self, scratch: &mut Scratch, entries: usize, epoch: &Epoch) -> Result<Decoded, DecodeError> {
-        let Scratch { y, touched, shrinker, workspace } = scratch;
+        let Scratch { y, touched, shrinker, live, peeler, workspace } = scratch;
         let columns = self.columns;
+        // The rows that these counters are in.
+        let rows = columns.counters() * entries / columns.degree();
         epoch.counters.unpack_into(y);
         for &(column, count) in &epoch.evicted {
             for &at in columns.indices(column) {
                 y[at as usize] -= count as i64;
             }
         }
-        touched.refill(y)?;
+        touched.refill(&y[..rows])?;
         let (mut candidates, known) = (Vec::new(), epoch.known as usize);
         match &self.index {
             Some(index) => index.find(columns, entries, known, touched, &mut candidates),
@@ -83,26 +88,21 @@ impl<'a> Decoder<'a> {
         }
         let late = self.late.iter().filter(|column| column.0 >= epoch.known);
         candidates.extend(late.filter(|&&column| touched.holds_all(&columns.indices(column)[..entries])));
-        let shrunk = shrinker.shrink(columns, entries, &candidates);
-        let live: Vec<i64> = shrunk.counters.iter().map(|&at| y[at as usize]).collect();
+        let shrunk = shrinker.shrink(columns, entries, touched, &candidates);
+        live.clear();
+        live.extend(shrunk.counters.iter().map(|&at| y[at as usize]));
         let smallest = |indices: &[u32]| indices.iter().map(|&at| live[at as usize]).min().unwrap_or(0);
         let least: Vec<i64> = shrunk.columns.all_indices().chunks_exact(entries).map(smallest).collect();
-        let start: Vec<f64> = candidates
-            .iter()
-            .zip(&least)
-            .map(|(&column, &least)| {
-                let new = if (epoch.first_new..epoch.known).contains(&column.0) { 1.0 } else { 0.0 };
-                (self.totals.rate(column.0 as usize) + SMALL).min(least as f64) + new
-            })
-            .collect();
-        let peeled = peeling::peel(&shrunk.columns, None, &live)?;
+        let start = |at: usize| {
+            let column = candidates[at].0;
+            let new = if (epoch.first_new..epoch.known).contains(&column) { 1.0 } else { 0.0 };
+            (self.totals.rate(column as usize) + SMALL).min(least[at] as f64) + new
+        };
+        let peeled = peeler.peel(&shrunk.columns, None, live)?;
         let mut values = vec![0.0; candidates.len()];
         peeled.then_em(&shrunk.columns, Some(&start), self.options, workspace, &mut values)?;
-        let evicted: u64 = epoch.evicted.iter().map(|&(_, count)| count).sum();
-        let weight = i128::from(epoch.weight.saturating_sub(evicted)) * entries as i128;
         // Counters with mass and no candidate, and those that peeling bared.
-        let orphaned = weight - live.iter().map(|&y| i128::from(y)).sum::<i128>();
-        let unexplained = ((orphaned + i128::from(peeled.unexplained())) / entries as i128).max(0) as u64;
+        let unexplained = (peeled.unexplained() / entries as i64) as u64;
         Ok(Decoded { candidates, values, least, unexplained })
     }
 
