@@ -30,6 +30,7 @@
 mod background;
 mod builder;
 mod bytes;
+mod pipeline;
 pub mod plan;
 mod plane;
 mod sketch;

@@ -8,6 +8,7 @@ use ucl_wire::{Encoder, Uplink};
 
 use crate::background::Background;
 use crate::builder::{BuildError, Builder, Execution};
+use crate::pipeline::Pipeline;
 use crate::plane::AnyPlane;
 
 /// A message goes out.
@@ -44,21 +45,20 @@ pub struct UclSketch {
 
 pub(crate) enum Control {
     Inline { control: Box<ControlPlane>, encoder: Option<Box<Encoder<Out>>> },
+    Pipelined { pipeline: Box<Pipeline>, encoder: Option<Box<Encoder<Out>>> },
     Background(Background),
 }
 
-/// Sends every report to the control plane and, where uplink is measured, to the encoder.
-struct Tee<'a> {
-    control: &'a mut ControlPlane,
-    encoder: Option<&'a mut Encoder<Out>>,
+/// Sends every report to the control plane, or on its way there, and to the encoder that measures the uplink.
+struct Tee<'a, S> {
+    control: &'a mut S,
+    encoder: &'a mut Encoder<Out>,
 }
 
-impl ReportSink for Tee<'_> {
+impl<S: ReportSink> ReportSink for Tee<'_, S> {
     #[inline]
     fn report(&mut self, report: Report<'_>) {
-        if let Some(encoder) = &mut self.encoder {
-            encoder.report(report);
-        }
+        self.encoder.report(report);
         self.control.report(report);
     }
 }
@@ -71,8 +71,16 @@ macro_rules! with_sink {
                 let $sink = control.as_mut();
                 $body
             }
-            Control::Inline { control, encoder } => {
-                let $sink = &mut Tee { control: control.as_mut(), encoder: encoder.as_deref_mut() };
+            Control::Inline { control, encoder: Some(encoder) } => {
+                let $sink = &mut Tee { control: control.as_mut(), encoder: encoder.as_mut() };
+                $body
+            }
+            Control::Pipelined { pipeline, encoder: None } => {
+                let $sink = pipeline.as_mut();
+                $body
+            }
+            Control::Pipelined { pipeline, encoder: Some(encoder) } => {
+                let $sink = &mut Tee { control: pipeline.as_mut(), encoder: encoder.as_mut() };
                 $body
             }
             Control::Background(background) => {
@@ -81,6 +89,25 @@ macro_rules! with_sink {
             }
         }
     };
+}
+
+impl Control {
+    /// Runs `f` on the control plane, after every report sent so far has reached it.
+    pub(crate) fn with<T>(&mut self, f: impl FnOnce(&mut ControlPlane) -> T) -> T {
+        match self {
+            Self::Inline { control, .. } => f(control),
+            Self::Pipelined { pipeline, .. } => f(pipeline.control()),
+            Self::Background(background) => background.with_control(f),
+        }
+    }
+
+    /// What encodes the reports, if anything does.
+    pub(crate) fn encoder(&mut self) -> Option<&mut Encoder<Out>> {
+        match self {
+            Self::Inline { encoder, .. } | Self::Pipelined { encoder, .. } => encoder.as_deref_mut(),
+            Self::Background(background) => Some(background.encoder()),
+        }
+    }
 }
 
 mod change;
@@ -104,14 +131,38 @@ impl UclSketch {
     ) -> Result<Self, BuildError> {
         let plane = AnyPlane::new(config)?;
         let control = match execution {
-            Execution::Synchronous => {
+            Execution::Synchronous | Execution::Pipelined => {
                 let encoder = measure_uplink.then(|| Encoder::new(0, config, nowhere()).expect("a valid shape"));
                 let control = Box::new(ControlPlane::new(config, settings)?);
                 Control::Inline { control, encoder: encoder.map(Box::new) }
             }
             Execution::Background => Control::Background(Background::start(config, settings)?),
         };
-        Ok(Self { plane, control, interval, until_cut: interval.unwrap_or(u64::MAX), labels: BTreeMap::new() })
+        let until_cut = interval.unwrap_or(u64::MAX);
+        let sketch = Self { plane, control, interval, until_cut, labels: BTreeMap::new() };
+        Ok(if execution == Execution::Pipelined { sketch.pipelined() } else { sketch })
+    }
+
+    /// The same sketch, from now on as with [`Execution::Pipelined`]; one in the background stays there. For sketches that were
+    /// loaded: a state does not tell where it was counted.
+    ///
+    /// ```
+    /// use ucl_sketch::UclSketch;
+    /// let mut sketch = UclSketch::builder().memory("16KB").build()?;
+    /// sketch.insert(b"before")?;
+    /// let mut sketch = sketch.pipelined();
+    /// sketch.insert(b"after")?;
+    /// assert_eq!(sketch.view()?.keys(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pipelined(self) -> Self {
+        let control = match self.control {
+            Control::Inline { control, encoder } => {
+                Control::Pipelined { pipeline: Box::new(Pipeline::new(control)), encoder }
+            }
+            other => other,
+        };
+        Self { control, ..self }
     }
 
     /// Inserts one item.
@@ -195,10 +246,7 @@ impl UclSketch {
     /// The state at this moment. Asking changes nothing.
     pub fn view(&mut self) -> Result<QueryView, Fault> {
         let plane = &self.plane;
-        match &mut self.control {
-            Control::Inline { control, .. } => control.view(|sink| plane.peek(sink)),
-            Control::Background(background) => background.with_control(|control| control.view(|sink| plane.peek(sink))),
-        }
+        self.control.with(|control| control.view(|sink| plane.peek(sink)))
     }
 
     /// Trains the learned decoder now, instead of waiting for its window to fill.
@@ -209,10 +257,7 @@ impl UclSketch {
 
     /// Runs `f` on the control plane, after every report sent so far has reached it.
     pub fn with_control<T>(&mut self, f: impl FnOnce(&mut ControlPlane) -> T) -> T {
-        match &mut self.control {
-            Control::Inline { control, .. } => f(control),
-            Control::Background(background) => background.with_control(f),
-        }
+        self.control.with(f)
     }
 
     /// The data plane's configuration.
@@ -257,9 +302,6 @@ impl UclSketch {
 
     /// Bytes that the reports so far took on the wire; `None` if they are not encoded.
     pub fn uplink(&mut self) -> Option<Uplink> {
-        match &mut self.control {
-            Control::Inline { encoder, .. } => encoder.as_ref().map(|encoder| encoder.uplink()),
-            Control::Background(background) => Some(background.encoder().uplink()),
-        }
+        self.control.encoder().map(|encoder| encoder.uplink())
     }
 }

@@ -261,7 +261,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let (mut counter, result) = parallel::count(sketches, &sources, &options, args.audit)?;
         return conclude(&mut counter, &job, result, &bar);
     }
-    let counter = Counter::new(sketches.remove(0), options.on_error, args.audit);
+    let sketch = sketches.remove(0);
+    // The answers are the same either way.
+    let sketch = if rayon::current_num_threads() > 1 { sketch.pipelined() } else { sketch };
+    let counter = Counter::new(sketch, options.on_error, args.audit);
     let live = Mutex::new(Live::new(counter, args.every, args.save_every));
     let result = every::with_clock(args.every, &live, &interrupt, &job, &bar, || {
         read(&sources, &options, &mut |batch| {

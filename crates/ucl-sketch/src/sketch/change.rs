@@ -110,7 +110,7 @@ impl UclSketch {
 
     fn change(&mut self, config: Config) -> Result<(), ChangeError> {
         config.shape.validate()?;
-        if !matches!(self.control, Control::Inline { encoder: None, .. }) {
+        if self.control.encoder().is_some() {
             check_config(&config)?;
         }
         self.with_control(|control| match control.fault() {

@@ -219,9 +219,10 @@ impl UclSketch {
             Ok(sections)
         };
         let (mut sections, encoder) = match &mut self.control {
-            Control::Inline { control, encoder } => {
-                let sections = of_control(control, control.settings().clone(), Execution::Synchronous)?;
-                (sections, encoder.as_ref().map(|encoder| encoder.state()))
+            here @ (Control::Inline { .. } | Control::Pipelined { .. }) => {
+                let sections =
+                    here.with(|control| of_control(control, control.settings().clone(), Execution::Synchronous))?;
+                (sections, here.encoder().map(|encoder| encoder.state()))
             }
             Control::Background(background) => {
                 let settings = background.settings();
@@ -263,7 +264,7 @@ impl UclSketch {
 
         let encoder: Option<EncoderState> = optional(&file, Section::Uplink)?;
         let control = match (execution, encoder) {
-            (Execution::Synchronous, encoder) => {
+            (Execution::Synchronous | Execution::Pipelined, encoder) => {
                 let encoder = encoder.map(|state| Encoder::restore(config, state, nowhere())).transpose()?;
                 Control::Inline { control: Box::new(control), encoder: encoder.map(Box::new) }
             }

@@ -1,0 +1,225 @@
+//! The control plane in a thread of its own, some epochs behind at most: the same answers as in the caller's thread, sooner.
+//!
+//! The data plane's reports are *noted* as they arise, and a batch of notes, an epoch as a rule, goes over to the other thread,
+//! which takes it in and decodes. Reports arrive in their order, and none is left out or added to another, so that nothing
+//! depends on how fast which thread is; where the control plane cannot keep up, inserting waits. (In
+//! [`Background`](crate::background::Background) it never does, and epochs are added together instead.)
+//!
+//! Whoever asks has all notes taken in first, the thread ended, and the control plane back; the next batch starts another.
+
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread::JoinHandle;
+
+use ucl_control_plane::ControlPlane;
+use ucl_data_plane::{Config, CounterIndex, Counters, Cut, KeyFlags, KeyRef, Opening, Report, ReportSink};
+
+/// So many batches may wait: a block of epochs can be noted while the one before is decoded.
+const WAITING: usize = 16;
+
+/// A batch without a cut has so many notes at most.
+const LONGEST: usize = 1 << 14;
+
+pub(crate) struct Pipeline {
+    notes: Notes,
+    // Gone only while one becomes the other.
+    stage: Option<Stage>,
+}
+
+enum Stage {
+    /// The control plane is here and has taken in everything but the open notes.
+    Here(Box<ControlPlane>),
+    Away(Away),
+}
+
+struct Away {
+    batches: SyncSender<Notes>,
+    /// Batches that were taken in: their memory is used again.
+    spent: Receiver<Notes>,
+    thread: JoinHandle<Box<ControlPlane>>,
+}
+
+impl Pipeline {
+    pub fn new(control: Box<ControlPlane>) -> Self {
+        Self { notes: Notes::default(), stage: Some(Stage::Here(control)) }
+    }
+
+    /// The control plane, with everything taken in.
+    pub fn control(&mut self) -> &mut ControlPlane {
+        let mut control = match self.stage.take().expect("a stage") {
+            Stage::Here(control) => control,
+            Stage::Away(away) => away.back(),
+        };
+        self.notes.replay(&mut *control);
+        let Stage::Here(control) = self.stage.insert(Stage::Here(control)) else { unreachable!("just put there") };
+        control
+    }
+
+    /// The open notes go over.
+    fn send(&mut self) {
+        let away = match self.stage.take().expect("a stage") {
+            Stage::Here(control) => Away::start(control),
+            Stage::Away(away) => away,
+        };
+        let next = away.spent.try_recv().unwrap_or_default();
+        if away.batches.send(std::mem::replace(&mut self.notes, next)).is_err() {
+            // Only a panic ends the thread while there may be more.
+            away.back();
+            unreachable!("the control plane's thread ended, but not by a panic");
+        }
+        self.stage = Some(Stage::Away(away));
+    }
+}
+
+impl Away {
+    fn start(mut control: Box<ControlPlane>) -> Self {
+        let (batches, incoming) = sync_channel::<Notes>(WAITING);
+        let (done, spent) = channel();
+        let work = move || {
+            for mut notes in incoming {
+                notes.replay(&mut *control);
+                // Nobody may be waiting for the memory any more.
+                let _ = done.send(notes);
+            }
+            control
+        };
+        let thread = std::thread::Builder::new().name("ucl-control".into()).spawn(work);
+        Self { batches, spent, thread: thread.expect("the system can start a thread") }
+    }
+
+    /// Waits until all batches are taken in. A panic over there goes on here.
+    fn back(self) -> Box<ControlPlane> {
+        drop(self.batches);
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl ReportSink for Pipeline {
+    #[inline]
+    fn report(&mut self, report: Report<'_>) {
+        self.notes.report(report);
+        if matches!(report, Report::Cut(_)) || self.notes.list.len() >= LONGEST {
+            self.send();
+        }
+    }
+}
+
+/// Reports that are to be taken in later, elsewhere.
+#[derive(Default)]
+struct Notes {
+    list: Vec<Note>,
+    /// The keys of the notes, one after the other.
+    bytes: Vec<u8>,
+}
+
+/// A report; the key it may have is the next `len` bytes.
+enum Note {
+    Whole {
+        len: u32,
+        flags: KeyFlags,
+    },
+    Digest {
+        flags: KeyFlags,
+    },
+    /// The digest comes first.
+    Digested {
+        len: u32,
+        flags: KeyFlags,
+    },
+    Carry {
+        at: CounterIndex,
+        times: i64,
+    },
+    Slot {
+        slot: u32,
+        count: u64,
+    },
+    SlotTaken {
+        len: u32,
+        slot: u32,
+        count: u64,
+    },
+    Cut(Box<Counted>),
+    Open(Box<Config>, Opening),
+}
+
+/// A cut with counters of its own.
+struct Counted {
+    items: u64,
+    weight: u64,
+    sketch_weight: u64,
+    smallest_weight: u64,
+    carries: u64,
+    reset: bool,
+    counters: Counters,
+}
+
+impl ReportSink for Notes {
+    #[inline]
+    fn report(&mut self, report: Report<'_>) {
+        let note = match report {
+            Report::Key { key: KeyRef::Whole(key), flags } => {
+                self.bytes.extend_from_slice(key);
+                Note::Whole { len: key.len() as u32, flags }
+            }
+            Report::Key { key: KeyRef::Digest(digest), flags } => {
+                self.bytes.extend_from_slice(&digest);
+                Note::Digest { flags }
+            }
+            Report::Key { key: KeyRef::Digested { digest, bytes }, flags } => {
+                self.bytes.extend_from_slice(&digest);
+                self.bytes.extend_from_slice(bytes);
+                Note::Digested { len: bytes.len() as u32, flags }
+            }
+            Report::Carry { at, times } => Note::Carry { at, times },
+            Report::Slot { slot, holder: None, count } => Note::Slot { slot, count },
+            Report::Slot { slot, holder: Some(holder), count } => {
+                self.bytes.extend_from_slice(holder);
+                Note::SlotTaken { len: holder.len() as u32, slot, count }
+            }
+            Report::Cut(Cut { items, weight, sketch_weight, smallest_weight, carries, counters, reset }) => {
+                let counters = counters.clone();
+                let cut = Counted { items, weight, sketch_weight, smallest_weight, carries, reset, counters };
+                Note::Cut(Box::new(cut))
+            }
+            Report::Open { config, opening } => Note::Open(Box::new(*config), opening),
+        };
+        self.list.push(note);
+    }
+}
+
+impl Notes {
+    /// Hands everything on, and is empty then.
+    fn replay(&mut self, sink: &mut impl ReportSink) {
+        let mut left = &self.bytes[..];
+        let mut take = |len: u32| {
+            let (now, later) = left.split_at(len as usize);
+            left = later;
+            now
+        };
+        let digest = |bytes: &[u8]| -> [u8; 16] { bytes.try_into().expect("16 bytes were noted") };
+        for note in self.list.drain(..) {
+            match note {
+                Note::Whole { len, flags } => sink.report(Report::Key { key: KeyRef::Whole(take(len)), flags }),
+                Note::Digest { flags } => {
+                    sink.report(Report::Key { key: KeyRef::Digest(digest(take(16))), flags });
+                }
+                Note::Digested { len, flags } => {
+                    let key = KeyRef::Digested { digest: digest(take(16)), bytes: take(len) };
+                    sink.report(Report::Key { key, flags });
+                }
+                Note::Carry { at, times } => sink.report(Report::Carry { at, times }),
+                Note::Slot { slot, count } => sink.report(Report::Slot { slot, holder: None, count }),
+                Note::SlotTaken { len, slot, count } => {
+                    sink.report(Report::Slot { slot, holder: Some(take(len)), count });
+                }
+                Note::Cut(cut) => {
+                    let Counted { items, weight, sketch_weight, smallest_weight, carries, reset, ref counters } = *cut;
+                    let cut = Cut { items, weight, sketch_weight, smallest_weight, carries, counters, reset };
+                    sink.report(Report::Cut(cut));
+                }
+                Note::Open(config, opening) => sink.report(Report::Open { config: &config, opening }),
+            }
+        }
+        self.bytes.clear();
+    }
+}
