@@ -31,6 +31,7 @@ mod merge;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use ucl_data_plane::ReportRule;
+use ucl_equations::sparse::Candidates;
 use ucl_equations::{ColumnId, Columns, em};
 
 use self::decode::Decoded;
@@ -43,7 +44,7 @@ use crate::series::{EpochCounts, Series};
 use crate::tight;
 
 /// Epochs that share one set of rates, at most.
-pub const BLOCK: usize = 16;
+pub const BLOCK: usize = Candidates::MOST_EPOCHS;
 
 /// A block has so many epochs at least: enough for some threads.
 const BLOCK_AT_LEAST: usize = 4;
@@ -156,6 +157,11 @@ impl Totals {
         &self.uppers
     }
 
+    /// Estimates and upper bounds.
+    pub fn into_sums(self) -> (Vec<f64>, Vec<u64>) {
+        (self.estimates, self.uppers)
+    }
+
     /// Epochs decoded.
     pub fn epochs(&self) -> u64 {
         self.epochs
@@ -182,11 +188,11 @@ impl Totals {
         columns: &Columns,
         known: usize,
         late: &[ColumnId],
-        counters: &[i64],
+        counters: impl Fn(usize) -> i64,
         cumulative: impl Fn(usize) -> i64,
     ) {
         for column in (self.uppers.len()..known).map(|column| ColumnId(column as u32)) {
-            tight::push(&mut self.uppers, least(columns.indices(column), |at| counters[at]));
+            tight::push(&mut self.uppers, least(columns.indices(column), &counters));
         }
         for &column in late {
             self.uppers[column.0 as usize] = least(columns.indices(column), &cumulative);
@@ -204,10 +210,7 @@ impl Totals {
     ) -> Result<(), DecodeError> {
         let (columns, keys, geometry) = (segment.columns(), segment.keys(), segment.config().shape.geometry());
         let decoder = decode::Decoder::new(columns, block, self, options);
-        // One by one: a few epochs decide how long the slower thread takes.
-        let decode_all = || block.par_iter().with_max_len(1).map(|epoch| decoder.decode(epoch)).collect();
-        let (decoded, checked) = rayon::join(decode_all, || decoder.check(geometry, block));
-        let decoded: Result<Vec<Decoded>, DecodeError> = decoded;
+        let (decoded, checked) = rayon::join(|| decoder.decode(), || decoder.check(geometry));
         let (decoded, checked) = (decoded?, checked?);
         self.checked.add(checked);
         self.add_up(block, &decoded);

@@ -17,7 +17,6 @@ use crate::decoder::{DecodeError, Decoder, DecoderKind, System, refine};
 use crate::delta::{self, Epoch};
 use crate::heavy::{HeavyMirror, Held};
 use crate::key_state::KeyState;
-use crate::packed::Packed;
 use crate::registry::{KeyId, Registry};
 use crate::sealed::{Past, Sealed};
 use crate::segment::{ReportError, Segment};
@@ -313,9 +312,9 @@ impl ControlPlane {
         if let Mode::Delta { totals, pending, series } = &mut self.mode {
             let columns = self.segment.columns();
             let cumulative = |at| self.segment.cumulative().get(at);
-            totals.push_new(columns, known, &self.late, &counters, cumulative);
+            totals.push_new(columns, known, &self.late, |at| counters.get(at), cumulative);
             let (known, first_new) = (known as u32, first_new as u32);
-            let (counters, weight) = (Packed::new(&counters), cut.sketch_weight.saturating_sub(before));
+            let (counters, weight) = (counters.pack(), cut.sketch_weight.saturating_sub(before));
             let late = delta::worth_a_look(self.segment.config().rule, &self.late);
             let epoch = Epoch { counters, weight, known, first_new, late, evicted, heavy, items: cut.items };
             match pending.last_mut() {

@@ -4,10 +4,13 @@
 //! every row of unsigned counters must add up to the weight that the data plane says it put in. A lost, repeated or
 //! reordered report breaks that sum, and is named, never silently wrong.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
-use ucl_data_plane::{BaseMap, ColumnMap, Config, Cut, HashSeed, Inconsistent, ensure};
+use ucl_data_plane::{BaseMap, ColumnMap, Config, Counters, Cut, HashSeed, Inconsistent, ensure};
 use ucl_equations::{ColumnId, Columns};
 
+use crate::packed::Packed;
 use crate::registry::{KeyId, Registry, key_hash};
 use crate::state::check_rows;
 use crate::tally::Tally;
@@ -46,6 +49,30 @@ pub struct Segment {
     carried: Tally,
     carries: u64,
     sketch_weight: u64,
+}
+
+/// The counters of an epoch that has just been closed.
+pub(crate) struct EpochCounters<'a> {
+    remainders: &'a Counters,
+    /// The remainders, where they fit bytes.
+    bytes: Option<Cow<'a, [u8]>>,
+    /// What carries have brought; empty for nothing.
+    carried: Tally,
+}
+
+impl EpochCounters<'_> {
+    pub fn get(&self, at: usize) -> i64 {
+        self.remainders.get(at) + if self.carried.is_empty() { 0 } else { self.carried.get(at) }
+    }
+
+    pub fn pack(mut self) -> Packed {
+        let Some(bytes) = self.bytes.take() else {
+            return Packed::new(&(0..self.remainders.len()).map(|at| self.get(at)).collect::<Vec<_>>());
+        };
+        let mut changed = Vec::new();
+        self.carried.for_each_not_zero(|at, _| changed.push(at));
+        Packed::of_bytes(bytes.into_owned(), changed, |at| self.get(at))
+    }
 }
 
 /// A report that contradicts those before it: the data plane's state is not what the reports said.
@@ -236,7 +263,7 @@ impl Segment {
     }
 
     /// Closes the epoch and returns its counters, after checking that they add up.
-    pub(crate) fn close_epoch(&mut self, cut: &Cut<'_>) -> Result<Vec<i64>, ReportError> {
+    pub(crate) fn close_epoch<'a>(&mut self, cut: &Cut<'a>) -> Result<EpochCounters<'a>, ReportError> {
         let (want, got) = (self.cumulative.len(), cut.counters.len());
         if want != got {
             return Err(ReportError::Counters { want, got });
@@ -244,9 +271,13 @@ impl Segment {
         if self.carries != cut.carries {
             return Err(ReportError::Carries { items: cut.items, sent: cut.carries, received: self.carries });
         }
-        let epoch = self.open_epoch(cut.counters.to_vec());
-        self.cumulative.add(&epoch);
-        self.carried = Tally::zeros(0);
+        let carried = std::mem::replace(&mut self.carried, Tally::zeros(0));
+        let epoch = EpochCounters { remainders: cut.counters, bytes: cut.counters.to_bytes(), carried };
+        match &epoch.bytes {
+            Some(bytes) => self.cumulative.add_bytes(bytes),
+            None => self.cumulative.add(&cut.counters.to_vec()),
+        }
+        epoch.carried.for_each_not_zero(|at, carried| self.cumulative.add_at(at, carried));
         self.carries = 0;
         self.sketch_weight = cut.sketch_weight;
         let geometry = self.config.shape.geometry();

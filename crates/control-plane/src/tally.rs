@@ -40,6 +40,25 @@ macro_rules! for_any_width {
     };
 }
 
+/// Adds to all cells if every sum has room, and to none if one has not; whether they have. Sums are of the `$wide` type, as
+/// which negative ones are large too. Without a branch, for the compiler to do many at once: that a sum was out of range is seen
+/// in the end, and undone.
+macro_rules! add_if_all_fit {
+    ($cells:expr, $cell:ty, $more:expr, $wide:ty) => {{
+        let mut beyond: $wide = 0;
+        for (cell, &more) in $cells.iter_mut().zip($more) {
+            let sum = <$wide>::from(*cell).wrapping_add(more as $wide);
+            beyond |= sum;
+            *cell = sum as $cell;
+        }
+        let fits = beyond <= <$wide>::from(<$cell>::MAX);
+        if !fits {
+            $cells.iter_mut().zip($more).for_each(|(cell, &more)| *cell = cell.wrapping_sub(more as $cell));
+        }
+        fits
+    }};
+}
+
 impl Tally {
     /// So many zeros.
     pub fn zeros(len: usize) -> Self {
@@ -77,6 +96,26 @@ impl Tally {
         }
     }
 
+    /// Adds to all of them; bytes are many, and small.
+    pub fn add_bytes(&mut self, more: &[u8]) {
+        debug_assert_eq!(self.len(), more.len());
+        while !self.fits_with_bytes(more) {
+            self.widen();
+        }
+    }
+
+    /// Calls with the place and the value of each that is not zero.
+    #[expect(clippy::unnecessary_cast, reason = "not for every width")]
+    pub fn for_each_not_zero(&self, mut f: impl FnMut(usize, i64)) {
+        for_any_width!(&self.0, cells => for (first, cells) in (0..).step_by(32).zip(cells.chunks(32)) {
+            // Most are, and so are most of their neighbours.
+            if cells.iter().fold(0, |any, cell| any | cell) != 0 {
+                let own = (first..).zip(cells).filter(|&(_, &cell)| cell != 0);
+                own.for_each(|(at, &cell)| f(at, cell as i64));
+            }
+        });
+    }
+
     /// Adds all of them to others.
     #[expect(clippy::unnecessary_cast, reason = "not for every width")]
     pub fn add_to(&self, others: &mut [i64]) {
@@ -106,29 +145,25 @@ impl Tally {
 
     /// Adds to all if every sum has room, and to none if one has not.
     fn fits_with(&mut self, more: &[i64]) -> bool {
-        /// Without a branch, for the compiler to do many at once: that a sum was out of range is seen in the end, and undone.
-        macro_rules! add {
-            ($cells:expr, $cell:ty) => {{
-                let mut beyond = 0u64;
-                for (cell, &more) in $cells.iter_mut().zip(more) {
-                    let sum = i64::from(*cell).wrapping_add(more);
-                    // As unsigned numbers, negative ones are large too.
-                    beyond |= sum as u64;
-                    *cell = sum as $cell;
-                }
-                let fits = beyond <= u64::from(<$cell>::MAX);
-                if !fits {
-                    $cells.iter_mut().zip(more).for_each(|(cell, &more)| *cell = cell.wrapping_sub(more as $cell));
-                }
-                fits
-            }};
-        }
         match &mut self.0 {
-            Cells::Bytes1(cells) => add!(cells, u8),
-            Cells::Bytes2(cells) => add!(cells, u16),
-            Cells::Bytes4(cells) => add!(cells, u32),
+            Cells::Bytes1(cells) => add_if_all_fit!(cells, u8, more, u64),
+            Cells::Bytes2(cells) => add_if_all_fit!(cells, u16, more, u64),
+            Cells::Bytes4(cells) => add_if_all_fit!(cells, u32, more, u64),
             Cells::Bytes8(cells) => {
                 cells.iter_mut().zip(more).for_each(|(cell, more)| *cell += more);
+                true
+            }
+        }
+    }
+
+    /// The same for bytes.
+    fn fits_with_bytes(&mut self, more: &[u8]) -> bool {
+        match &mut self.0 {
+            Cells::Bytes1(cells) => add_if_all_fit!(cells, u8, more, u16),
+            Cells::Bytes2(cells) => add_if_all_fit!(cells, u16, more, u32),
+            Cells::Bytes4(cells) => add_if_all_fit!(cells, u32, more, u64),
+            Cells::Bytes8(cells) => {
+                cells.iter_mut().zip(more).for_each(|(cell, &more)| *cell += i64::from(more));
                 true
             }
         }
@@ -214,15 +249,20 @@ mod tests {
         ) {
             let (mut tally, mut wide) = (Tally::zeros(12), vec![0i64; 12]);
             for (epoch, at, one) in epochs {
+                let bytes: Vec<u8> = epoch.iter().map(|&more| more as u8).collect();
                 tally.add(&epoch);
+                tally.add_bytes(&bytes);
                 tally.add_at(at, one);
-                wide.iter_mut().zip(&epoch).for_each(|(sum, more)| *sum += more);
+                wide.iter_mut().zip(&epoch).zip(bytes).for_each(|((sum, more), byte)| *sum += more + i64::from(byte));
                 wide[at] += one;
                 prop_assert_eq!(&tally.to_vec(), &wide);
                 let row = |row: &[i64]| row.iter().map(|&cell| i128::from(cell)).sum::<i128>();
                 prop_assert_eq!(tally.row_sums(5), wide.chunks(5).map(row).collect::<Vec<_>>());
             }
             prop_assert!((0..12).all(|at| tally.get(at) == wide[at]));
+            let (mut found, want) = (Vec::new(), (0..).zip(wide).filter(|&(_, value)| value != 0));
+            tally.for_each_not_zero(|at, value| found.push((at, value)));
+            prop_assert_eq!(found, want.collect::<Vec<(usize, i64)>>());
         }
 
         #[test]

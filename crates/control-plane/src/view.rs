@@ -1,6 +1,7 @@
 //! Answers at one consistent moment.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -200,7 +201,7 @@ impl ControlPlane {
             let mut totals = totals.clone();
             let beyond = (self.segment.columns().len()..columns.len()).map(|column| ColumnId(column as u32));
             let late: Vec<ColumnId> = self.late.iter().copied().chain(beyond).collect();
-            totals.push_new(columns, columns.len(), &late, &open, |at| counters[at]);
+            totals.push_new(columns, columns.len(), &late, |at| open[at], |at| counters[at]);
             let evicted = floors.iter().filter_map(|&(key, count)| Some((segment.column_of(key)?, count))).collect();
             let (known, first_new) = (columns.len() as u32, self.columns_at_cut as u32);
             let mut block = pending.clone();
@@ -223,7 +224,8 @@ impl ControlPlane {
             totals.add_block(&segment, &block, &self.settings.em, &mut over_time)?;
             unexplained = totals.unexplained();
             let check = Check::Told(totals.checked().share());
-            (totals.estimates().to_vec(), totals.uppers().to_vec(), DecoderKind::Delta, false, check)
+            let (estimates, uppers) = totals.into_sums();
+            (estimates, uppers, DecoderKind::Delta, false, check)
         } else {
             let uppers = upper_bounds(&segment, &counters, peeked.sketch_weight);
             let y: Vec<f64> = joint::counters(&self.appended, counters.clone()).iter().map(|&c| c as f64).collect();
@@ -463,19 +465,27 @@ impl QueryView {
     }
 
     /// How many keys have each estimate, by estimate; keys with estimate 0 are left out.
-    pub fn histogram(&self) -> std::collections::BTreeMap<u64, u64> {
-        let mut histogram = std::collections::BTreeMap::new();
-        for record in self.records.iter().filter(|record| record.estimate > 0) {
-            *histogram.entry(record.estimate).or_default() += 1;
+    pub fn histogram(&self) -> BTreeMap<u64, u64> {
+        // Most estimates are small.
+        let (mut small, mut histogram) = ([0; 1024], BTreeMap::new());
+        for estimate in self.records.iter().map(|record| record.estimate) {
+            match small.get_mut(usize::try_from(estimate).unwrap_or(usize::MAX)) {
+                Some(keys) => *keys += 1,
+                None => *histogram.entry(estimate).or_default() += 1,
+            }
         }
+        histogram.extend((0..).zip(small).skip(1).filter(|&(_, keys)| keys > 0));
         histogram
     }
 
     /// Shannon entropy of the estimated distribution over keys, in bits.
     pub fn entropy(&self) -> f64 {
         let total: u128 = self.records.iter().map(|record| u128::from(record.estimate)).sum();
-        let shares = self.records.iter().map(|record| record.estimate as f64 / total.max(1) as f64);
-        -shares.filter(|&p| p > 0.0).map(|p| p * p.log2()).sum::<f64>()
+        let part = |(estimate, keys): (u64, u64)| {
+            let share = estimate as f64 / total as f64;
+            keys as f64 * share * share.log2()
+        };
+        -self.histogram().into_iter().map(part).sum::<f64>()
     }
 
     /// Items inserted up to this moment.

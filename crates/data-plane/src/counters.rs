@@ -9,6 +9,7 @@
 //! - Signed counters hold `-2^(b-1) .. 2^(b-1)`; the unit is `2^(b-1)` and the remainder is the one nearest zero, so
 //!   that a counter which hovers around the end of its range does not send a carry for every item.
 
+use alloc::borrow::Cow;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
@@ -313,6 +314,20 @@ impl Counters {
         }
     }
 
+    /// All remainders as bytes; `None` if they are wider, or may be negative.
+    pub fn to_bytes(&self) -> Option<Cow<'_, [u8]>> {
+        match &self.words {
+            _ if self.signed => None,
+            Words::B4(w) => {
+                let mut bytes: Vec<u8> = w.iter().flat_map(|word| [word & 15, word >> 4]).collect();
+                bytes.truncate(self.len);
+                Some(Cow::Owned(bytes))
+            }
+            Words::B8(w) => Some(Cow::Borrowed(w)),
+            Words::B16(_) | Words::B32(_) => None,
+        }
+    }
+
     /// The raw words.
     pub fn words(&self) -> CounterWords<'_> {
         match &self.words {
@@ -358,6 +373,8 @@ mod tests {
             prop_assert_eq!(rebuilt, exact.to_vec());
             let remainders: Vec<i64> = counters.iter().collect();
             prop_assert_eq!(counters.to_vec(), &remainders[..]);
+            let bytes = counters.to_bytes().map(|bytes| bytes.iter().map(|&byte| byte.into()).collect::<Vec<i64>>());
+            prop_assert_eq!(bytes, (!signed && bits <= CounterBits::B8).then(|| remainders.clone()));
             prop_assert_eq!(Counters::from_remainders(&remainders, bits, signed), counters);
         }
     }

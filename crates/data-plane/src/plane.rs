@@ -464,7 +464,9 @@ impl Run<'_> {
             let hash = self.seed.hash(&entry.key);
             let weight = u64::from(entry.weight());
             *self.sketch_weight += weight;
-            let at = [0, 1, 2, 3].map(|row| self.map.entry(hash, row).0);
+            // Written out: `map` over an array becomes a call.
+            let at = |row| self.map.entry(hash, row).0;
+            let at = [at(0), at(1), at(2), at(3)];
             let refresh =
                 self.refresh.is_on() && at.iter().any(|&at| words[at].is_zero()) && self.refresh.chooses(hash);
             for at in at {

@@ -3,7 +3,7 @@
 use divan::Bencher;
 use ucl_equations::{
     Columns, LeastSquaresOptions, MultiplicativeOptions, Precision, Rows, Workspace, em, lsmr, lsqr, map, omp, peeling,
-    smart, sparse,
+    smart,
 };
 
 fn main() {
@@ -128,7 +128,7 @@ fn omp_atoms(bencher: Bencher, atoms: usize) {
     bencher.bench_local(|| omp::omp(&columns, &y, &options, &mut out));
 }
 
-/// Keys, counters a row, and distinct keys of an epoch.
+/// Keys, counters a row, and items of an epoch.
 const EPOCHS: [(usize, u32, usize); 6] = [
     (16_000, 9_338, 500),
     (16_000, 9_338, 5_000),
@@ -138,46 +138,59 @@ const EPOCHS: [(usize, u32, usize); 6] = [
     (1_000_000, 60_000, 10_000),
 ];
 
-/// Candidates of an epoch: all columns, or those of the touched counters. Building the index is once a block of 16 epochs.
-mod candidates {
+/// What becomes of a block of epochs before EM.
+mod block {
     use super::*;
+    use ucl_equations::ColumnId;
+    use ucl_equations::peeling::Peeler;
+    use ucl_equations::sparse::{Candidates, Shrinker, Touched};
 
-    fn epoch((keys, width, items): (usize, u32, usize)) -> (Columns, sparse::Touched) {
+    struct Epoch {
+        y: Vec<i64>,
+        touched: Touched,
+    }
+
+    fn block((keys, width, items): (usize, u32, usize)) -> (Columns, Vec<Epoch>) {
         let System { columns, .. } = system(keys, width);
         let mut random = Random(2);
-        let mut x = vec![0.0; keys];
-        (0..items).for_each(|_| x[random.below(keys as u64) as usize] += 1.0);
-        let mut y = vec![0.0; columns.counters()];
-        columns.product(&x, &mut y).expect("shapes fit");
-        let mut touched = sparse::Touched::default();
-        touched.refill(&y.iter().map(|&y| y as i64).collect::<Vec<_>>()).expect("no negative counters");
-        (columns, touched)
+        let mut epoch = || {
+            let mut y = vec![0; columns.counters()];
+            for _ in 0..items {
+                let key = ColumnId(random.below(keys as u64) as u32);
+                columns.indices(key).iter().for_each(|&at| y[at as usize] += 1);
+            }
+            let word = |y: &[i64]| (0..).zip(y).fold(0, |word, (bit, &y)| word | u64::from(y > 0) << bit);
+            Epoch { touched: Touched::new(y.chunks(64).map(word).collect()), y }
+        };
+        let epochs = (0..Candidates::MOST_EPOCHS).map(|_| epoch()).collect();
+        (columns, epochs)
     }
 
+    fn touched(epochs: &[Epoch]) -> Vec<Touched> {
+        epochs.iter().map(|epoch| epoch.touched.clone()).collect()
+    }
+
+    /// Of all epochs.
     #[divan::bench(args = EPOCHS)]
-    fn scan(bencher: Bencher, case: (usize, u32, usize)) {
-        let (columns, touched) = epoch(case);
-        let mut out = Vec::new();
+    fn candidates(bencher: Bencher, case: (usize, u32, usize)) {
+        let (columns, epochs) = block(case);
+        let touched = touched(&epochs);
         bencher.bench_local(|| {
-            out.clear();
-            touched.scan(&columns, 4, columns.len(), &mut out);
+            let candidates = Candidates::new(&columns, 4, &touched);
+            (0..touched.len()).map(|epoch| candidates.of_epoch(epoch, columns.len()).len()).sum::<usize>()
         });
     }
 
+    /// One epoch shrunk to its candidates, and peeled.
     #[divan::bench(args = EPOCHS)]
-    fn index(bencher: Bencher, case: (usize, u32, usize)) {
-        let (columns, touched) = epoch(case);
-        let index = sparse::ByCounter::new(&columns);
-        let mut out = Vec::new();
+    fn epoch(bencher: Bencher, case: (usize, u32, usize)) {
+        let (columns, epochs) = block(case);
+        let ids = Candidates::new(&columns, 4, &touched(&epochs)).of_epoch(0, columns.len());
+        let (mut shrinker, mut peeler) = (Shrinker::default(), Peeler::default());
         bencher.bench_local(|| {
-            out.clear();
-            index.find(&columns, 4, columns.len(), &touched, &mut out);
+            let shrunk = shrinker.shrink(&columns, 4, &epochs[0].touched, &ids);
+            let y: Vec<i64> = shrunk.counters.iter().map(|&at| epochs[0].y[at as usize]).collect();
+            peeler.peel(&shrunk.columns, None, &y).expect("a sound system").unsolved().len()
         });
-    }
-
-    #[divan::bench(args = EPOCHS)]
-    fn build_index(bencher: Bencher, case: (usize, u32, usize)) {
-        let (columns, _) = epoch(case);
-        bencher.bench_local(|| sparse::ByCounter::new(&columns));
     }
 }

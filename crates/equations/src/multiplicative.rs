@@ -76,6 +76,8 @@ pub struct Workspace {
     indices: Vec<u32>,
     /// Positions (among the candidates) of the live columns.
     live: Vec<u32>,
+    /// What peeling has left of the counters.
+    pub(crate) remaining: Vec<f64>,
     single: Buffers<f32>,
     double: Buffers<f64>,
 }

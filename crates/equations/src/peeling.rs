@@ -31,6 +31,9 @@
 //! # Ok::<(), ucl_equations::Error>(())
 //! ```
 
+mod counter;
+
+use self::counter::{Counter, Narrow, Wide};
 use crate::columns::{ColumnId, Columns};
 use crate::em::{self, Options};
 use crate::error::{Error, check_len};
@@ -40,10 +43,14 @@ use crate::multiplicative::Workspace;
 /// Sweeps for empty counters at most; what is left then is EM's, which zeroes the same keys.
 pub const MAX_SWEEPS: usize = 64;
 
+/// No count.
+const NONE: i64 = -1;
+
 /// What peeling found, and what it left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peeling {
-    values: Vec<Option<i64>>,
+    /// [`NONE`] where it could not be told.
+    values: Vec<i64>,
     remaining: Vec<i64>,
     unsolved: Vec<ColumnId>,
     refused: usize,
@@ -63,9 +70,10 @@ pub fn peel(columns: &Columns, candidates: Option<&[ColumnId]>, y: &[i64]) -> Re
 /// Peels one system after another in the same memory: fresh memory for each took longer to get than to work on.
 #[derive(Clone, Debug, Default)]
 pub struct Peeler {
-    counters: Vec<Counter>,
+    wide: Vec<Wide>,
+    narrow: Vec<Narrow>,
     open: Vec<u32>,
-    ready: Stack,
+    ready: Vec<u32>,
     peeling: Peeling,
 }
 
@@ -76,7 +84,11 @@ impl Peeler {
             return Err(Error::NeedsOnes { solver: "peeling" });
         }
         check_len("y", columns.counters(), y.len())?;
-        if let Some(at) = y.iter().position(|&y| y < 0) {
+        // Every bit that is set anywhere: negative if one is, and not below the largest.
+        let all = y.iter().fold(0, |all, &y| all | y);
+        if all < 0
+            && let Some(at) = y.iter().position(|&y| y < 0)
+        {
             return Err(Error::Negative { what: "y", at, value: y[at] as f64 });
         }
         if let Some(ids) = candidates
@@ -84,13 +96,59 @@ impl Peeler {
         {
             return Err(Error::UnknownColumn { at, id: ids[at].0, len: columns.len() });
         }
+        let fits = Narrow::holds(candidates.map_or(columns.len(), <[_]>::len), all);
         // The usual columns by their degree: the compiler unrolls all loops over a column's counters.
         match columns.degree() {
-            3 if all_distinct::<3>(columns) => State::<3> { columns, candidates, memory: self }.run(y),
-            4 if all_distinct::<4>(columns) => State::<4> { columns, candidates, memory: self }.run(y),
-            _ => State::<ANY> { columns, candidates, memory: self }.run(y),
+            3 if all_distinct::<3>(columns) && fits => self.run::<Narrow, 3>(columns, candidates, y),
+            3 if all_distinct::<3>(columns) => self.run::<Wide, 3>(columns, candidates, y),
+            4 if all_distinct::<4>(columns) && fits => self.run::<Narrow, 4>(columns, candidates, y),
+            4 if all_distinct::<4>(columns) => self.run::<Wide, 4>(columns, candidates, y),
+            _ => self.run::<Wide, ANY>(columns, candidates, y),
         }
         Ok(&self.peeling)
+    }
+
+    fn run<C: Counter, const DEGREE: usize>(&mut self, columns: &Columns, candidates: Option<&[ColumnId]>, y: &[i64]) {
+        let Peeling { values, remaining, unsolved, refused, unexplained } = &mut self.peeling;
+        values.clear();
+        values.resize(candidates.map_or(columns.len(), <[_]>::len), NONE);
+        let counters = C::kept(&mut self.wide, &mut self.narrow);
+        counters.clear();
+        counters.extend(y.iter().map(|&mass| C::new(mass)));
+        self.open.clear();
+        // Room for all, and for one that is written down but not kept.
+        self.ready.resize(y.len() + 1, 0);
+        // Slices and numbers of its own, no references to vectors: the compiler keeps them all in registers.
+        let mut state = State::<C, DEGREE> {
+            indices: columns.all_indices(),
+            degree: columns.degree(),
+            candidates,
+            counters,
+            values,
+            ready: Stack { items: &mut self.ready, len: 0 },
+            refused: 0,
+        };
+        state.begin(&mut self.open);
+        for _ in 0..=MAX_SWEEPS {
+            while state.ready.len > 0 {
+                state.peel_some();
+            }
+            if !state.settle_on_empty(&mut self.open) {
+                break;
+            }
+        }
+        *refused = state.refused;
+        unsolved.clear();
+        let open = self.open.iter().filter(|&&position| values[position as usize] == NONE);
+        unsolved.extend(open.map(|&p| candidates.map_or(ColumnId(p), |ids| ids[p as usize])));
+        remaining.clear();
+        remaining.extend(counters.iter().map(|counter| counter.mass()));
+        // Most are empty by now, often all of them.
+        *unexplained = 0;
+        if remaining.iter().fold(0, |all, &mass| all | mass) != 0 {
+            let orphans = counters.iter().filter(|counter| counter.mass() != 0 && counter.candidates() == 0);
+            *unexplained = orphans.map(|counter| counter.mass()).fold(0, i64::saturating_add);
+        }
     }
 }
 
@@ -108,30 +166,14 @@ const TOGETHER: usize = 32;
 /// Stands for a degree that only the columns know, and for columns that may have a counter twice.
 const ANY: usize = 0;
 
-/// A counter: what remains in it, how many candidates it has, and the XOR of their positions. Side by side, for they
-/// are needed together and counters are visited at random.
-#[derive(Clone, Copy, Debug)]
-struct Counter {
-    mass: i64,
-    count: u32,
-    xor: u32,
-}
-
-/// Counters that have, or had, one candidate left, the uppermost first: the order does not matter for what is exact. There
-/// is room for all, and for one that is written down but not kept: whether a counter has one candidate left cannot be
-/// foreseen, so nothing branches on it.
-#[derive(Clone, Debug, Default)]
-struct Stack {
-    items: Vec<u32>,
+/// Counters that have, or had, one candidate left, the uppermost first: the order does not matter for what is exact. Whether a
+/// counter has one candidate left cannot be foreseen, so nothing branches on it.
+struct Stack<'a> {
+    items: &'a mut [u32],
     len: usize,
 }
 
-impl Stack {
-    fn clear(&mut self, counters: usize) {
-        self.items.resize(counters + 1, 0);
-        self.len = 0;
-    }
-
+impl Stack<'_> {
     #[inline(always)]
     fn push_if(&mut self, keep: bool, counter: u32) {
         self.items[self.len] = counter;
@@ -146,70 +188,54 @@ impl Stack {
 }
 
 /// A peeling under way.
-struct State<'a, const DEGREE: usize> {
-    columns: &'a Columns,
+struct State<'a, C, const DEGREE: usize> {
+    indices: &'a [u32],
+    degree: usize,
     candidates: Option<&'a [ColumnId]>,
-    memory: &'a mut Peeler,
+    counters: &'a mut [C],
+    values: &'a mut [i64],
+    ready: Stack<'a>,
+    refused: usize,
 }
 
-impl<'a, const DEGREE: usize> State<'a, DEGREE> {
-    fn run(mut self, y: &[i64]) {
-        self.begin(y);
-        for _ in 0..=MAX_SWEEPS {
-            while self.memory.ready.len > 0 {
-                self.peel_some();
-            }
-            if !self.settle_on_empty() {
-                break;
-            }
-        }
-        self.finish();
-    }
-
-    fn begin(&mut self, y: &[i64]) {
-        let len = self.candidates.map_or(self.columns.len(), <[_]>::len);
-        self.memory.counters.clear();
-        self.memory.counters.extend(y.iter().map(|&mass| Counter { mass, count: 0, xor: 0 }));
-        self.memory.open.clear();
-        self.memory.ready.clear(y.len());
-        self.memory.peeling.values.clear();
-        self.memory.peeling.values.resize(len, None);
-        self.memory.peeling.refused = 0;
-        for position in 0..len {
+impl<'a, C: Counter, const DEGREE: usize> State<'a, C, DEGREE> {
+    /// Every candidate joins its counters, unless one of them is empty. `open` gets those that did.
+    #[inline(always)]
+    fn begin(&mut self, open: &mut Vec<u32>) {
+        for position in 0..self.values.len() {
             let indices = self.indices(position);
             if self.has_empty(indices) {
-                self.memory.peeling.values[position] = Some(0);
+                self.values[position] = 0;
                 continue;
             }
-            self.memory.open.push(position as u32);
+            open.push(position as u32);
             for (at, &i) in indices.iter().enumerate() {
                 if DEGREE == ANY && indices[..at].contains(&i) {
                     continue;
                 }
-                let counter = &mut self.memory.counters[i as usize];
-                counter.count += 1;
-                counter.xor ^= position as u32;
+                self.counters[i as usize].join(position as u32);
             }
         }
-        for (at, counter) in (0u32..).zip(&self.memory.counters) {
-            self.memory.ready.push_if(counter.count == 1, at);
+        for (at, counter) in (0u32..).zip(&*self.counters) {
+            self.ready.push_if(counter.candidates() == 1, at);
         }
     }
 
     #[inline(always)]
     fn indices(&self, position: usize) -> &'a [u32] {
         let at = self.candidates.map_or(position, |ids| ids[position].0 as usize);
-        let degree = if DEGREE == ANY { self.columns.degree() } else { DEGREE };
-        &self.columns.all_indices()[at * degree..][..degree]
+        let degree = if DEGREE == ANY { self.degree } else { DEGREE };
+        &self.indices[at * degree..][..degree]
     }
 
     /// Peels from the uppermost counters that are ready. Those that no longer are (their candidate was solved by way of another
     /// one) are sorted out first, without a branch, so that the memory of all is waited for at once and not one by one.
+    #[inline(always)]
     fn peel_some(&mut self) {
         let (mut some, mut len) = ([0; TOGETHER], 0);
-        for _ in 0..TOGETHER.min(self.memory.ready.len) {
-            some[len] = self.memory.ready.pop();
-            len += usize::from(self.memory.counters[some[len] as usize].count == 1);
+        for _ in 0..TOGETHER.min(self.ready.len) {
+            some[len] = self.ready.pop();
+            len += usize::from(self.counters[some[len] as usize].candidates() == 1);
         }
         some[..len].iter().for_each(|&counter| self.peel_from(counter));
     }
@@ -217,8 +243,11 @@ impl<'a, const DEGREE: usize> State<'a, DEGREE> {
     /// Solves the only candidate of a counter, unless that would contradict its other counters.
     #[inline(always)]
     fn peel_from(&mut self, counter: u32) {
-        let Counter { mass, count: 1, xor } = self.memory.counters[counter as usize] else { return };
-        let position = xor as usize;
+        let state = self.counters[counter as usize];
+        if state.candidates() != 1 {
+            return;
+        }
+        let (mass, position) = (state.mass(), state.only() as usize);
         let indices = self.indices(position);
         let value = if DEGREE == ANY {
             let times = |counter: u32| indices.iter().filter(|&&i| i == counter).count() as i64;
@@ -231,13 +260,13 @@ impl<'a, const DEGREE: usize> State<'a, DEGREE> {
         };
         match value {
             Some(value) => self.solve(position, value),
-            None => self.memory.peeling.refused += 1,
+            None => self.refused += 1,
         }
     }
 
     #[inline(always)]
     fn mass(&self, counter: u32) -> i64 {
-        self.memory.counters[counter as usize].mass
+        self.counters[counter as usize].mass()
     }
 
     /// Whether one of these counters is empty.
@@ -246,14 +275,13 @@ impl<'a, const DEGREE: usize> State<'a, DEGREE> {
         indices.iter().fold(false, |any, &i| any | (self.mass(i) == 0))
     }
 
-    /// Settles every unsolved candidate that has an empty counter at zero; whether there was any.
-    fn settle_on_empty(&mut self) -> bool {
+    /// Settles every open candidate that has an empty counter at zero; whether there was any. `open` keeps those without a value.
+    #[inline(always)]
+    fn settle_on_empty(&mut self, open: &mut Vec<u32>) -> bool {
         let mut any = false;
-        // Candidates that had no value when last swept.
-        let mut open = std::mem::take(&mut self.memory.open);
         open.retain(|&position| {
             let position = position as usize;
-            if self.memory.peeling.values[position].is_some() {
+            if self.values[position] != NONE {
                 return false;
             }
             let empty = self.has_empty(self.indices(position));
@@ -263,43 +291,29 @@ impl<'a, const DEGREE: usize> State<'a, DEGREE> {
             }
             !empty
         });
-        self.memory.open = open;
         any
     }
 
     #[inline(always)]
     fn solve(&mut self, position: usize, value: i64) {
         let indices = self.indices(position);
-        let Peeler { counters, ready, peeling, .. } = &mut *self.memory;
-        peeling.values[position] = Some(value);
+        self.values[position] = value;
         for (at, &i) in indices.iter().enumerate() {
-            let counter = &mut counters[i as usize];
-            counter.mass -= value;
+            let counter = &mut self.counters[i as usize];
+            counter.explain(value);
             if DEGREE == ANY && indices[..at].contains(&i) {
                 continue;
             }
-            counter.count -= 1;
-            counter.xor ^= position as u32;
-            ready.push_if(counter.count == 1, i);
+            counter.leave(position as u32);
+            self.ready.push_if(counter.candidates() == 1, i);
         }
-    }
-
-    fn finish(self) {
-        let Peeler { counters, peeling, .. } = self.memory;
-        let open = peeling.values.iter().enumerate().filter(|(_, value)| value.is_none());
-        peeling.unsolved.clear();
-        peeling.unsolved.extend(open.map(|(p, _)| self.candidates.map_or(ColumnId(p as u32), |ids| ids[p])));
-        let orphans = counters.iter().filter(|counter| counter.count == 0);
-        peeling.unexplained = orphans.map(|counter| counter.mass).fold(0, i64::saturating_add);
-        peeling.remaining.clear();
-        peeling.remaining.extend(counters.iter().map(|counter| counter.mass));
     }
 }
 
 impl Peeling {
     /// For each candidate (each column, if none were named): its count, or `None` where it could not be told.
-    pub fn values(&self) -> &[Option<i64>] {
-        &self.values
+    pub fn values(&self) -> Vec<Option<i64>> {
+        self.values.iter().map(|&value| Some(value).filter(|&value| value != NONE)).collect()
     }
 
     /// What is left of the counters when every solved key is taken away.
@@ -340,23 +354,22 @@ impl Peeling {
         out: &mut [f64],
     ) -> Result<Info, Error> {
         check_len("out", self.values.len(), out.len())?;
-        let y: Vec<f64> = self.remaining.iter().map(|&y| y as f64).collect();
-        let open = || self.values.iter().enumerate().filter(|(_, value)| value.is_none()).map(|(at, _)| at);
+        out.iter_mut().zip(&self.values).for_each(|(out, &value)| *out = value as f64);
         let info = if self.is_complete() {
-            let residual = if y.iter().any(|&y| y > 0.0) { 1.0 } else { 0.0 };
+            let residual = if self.remaining.iter().any(|&y| y > 0) { 1.0 } else { 0.0 };
             Info { iterations: 0, residual, stop: Stop::Trivial }
         } else {
-            let start: Option<Vec<f64>> = start.map(|start| open().map(start).collect());
-            let mut rest = vec![0.0; self.unsolved.len()];
+            let mut y = std::mem::take(&mut workspace.remaining);
+            y.clear();
+            y.extend(self.remaining.iter().map(|&y| y as f64));
+            let open: Vec<usize> = (0..out.len()).filter(|&at| self.values[at] == NONE).collect();
+            let start: Option<Vec<f64>> = start.map(|start| open.iter().map(|&at| start(at)).collect());
+            let mut rest = vec![0.0; open.len()];
             let info = em::em_among(columns, &self.unsolved, &y, start.as_deref(), options, workspace, &mut rest)?;
-            open().zip(rest).for_each(|(at, value)| out[at] = value);
+            workspace.remaining = y;
+            open.into_iter().zip(rest).for_each(|(at, value)| out[at] = value);
             info
         };
-        for (out, value) in out.iter_mut().zip(&self.values) {
-            if let Some(value) = value {
-                *out = *value as f64;
-            }
-        }
         Ok(info)
     }
 }

@@ -64,27 +64,31 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Candidates by the scan and by the index are those with mass at all their first counters, and shrinking renames counters
-    /// and nothing else.
+    /// Candidates are those with mass at all their first counters, epoch by epoch, and shrinking renames counters and nothing else.
     #[test]
-    fn sparse_systems((columns, x) in counts(), known: prop::sample::Index, fewer: bool) {
-        let y: Vec<i64> =
-            product(&columns, &x.iter().map(|&x| (x % 3) as f64).collect::<Vec<_>>()).iter().map(|&y| y as i64).collect();
+    fn sparse_systems((columns, x) in counts(), known: prop::sample::Index, epochs in 1usize..=16, fewer: bool) {
+        let y = |epoch: usize| -> Vec<i64> {
+            let x: Vec<f64> = x.iter().map(|&x| ((x as usize + epoch) % 3) as f64).collect();
+            product(&columns, &x).iter().map(|&y| y as i64).collect()
+        };
         let (known, degree) = (known.index(columns.len() + 1), columns.degree());
         let entries = if fewer && degree > 1 { degree - 1 } else { degree };
+        let block: Vec<_> = (0..epochs)
+            .map(|epoch| {
+                let y = y(epoch);
+                let word = |y: &[i64]| (0..).zip(y).fold(0, |word, (bit, &y)| word | u64::from(y > 0) << bit);
+                sparse::Touched::new(y.chunks(64).map(word).collect())
+            })
+            .collect();
+        let candidates = sparse::Candidates::new(&columns, entries, &block);
+        for (epoch, touched) in block.iter().enumerate() {
+        let y = y(epoch);
         let candidate = |id: &ColumnId| columns.indices(*id)[..entries].iter().all(|&at| y[at as usize] > 0);
         let want: Vec<ColumnId> = (0..known as u32).map(ColumnId).filter(candidate).collect();
-        let mut touched = sparse::Touched::default();
-        touched.refill(&y).unwrap();
-        let (mut scanned, mut found) = (Vec::new(), Vec::new());
-        touched.scan(&columns, entries, known, &mut scanned);
-        prop_assert_eq!(&scanned, &want);
-        sparse::ByCounter::new(&columns).find(&columns, entries, known, &touched, &mut found);
-        found.sort_unstable();
-        prop_assert_eq!(&found, &want);
+        prop_assert_eq!(&candidates.of_epoch(epoch, known), &want);
         let mut shrinker = sparse::Shrinker::default();
         for _ in 0..2 {
-            let shrunk = shrinker.shrink(&columns, entries, &touched, &want);
+            let shrunk = shrinker.shrink(&columns, entries, touched, &want);
             prop_assert_eq!(shrunk.columns.counters(), shrunk.counters.len());
             for (at, &id) in (0..).zip(&want) {
                 let former: Vec<u32> =
@@ -93,6 +97,9 @@ proptest! {
             }
             let with_mass = (0..y.len() as u32).filter(|&at| y[at as usize] > 0);
             prop_assert_eq!(&shrunk.counters, &with_mass.collect::<Vec<_>>());
+            let number = |at: &u32| shrunk.counters.iter().position(|former| former == at);
+            prop_assert!((0..y.len() as u32).all(|at| shrunk.number(at) == number(&at)));
+        }
         }
     }
 

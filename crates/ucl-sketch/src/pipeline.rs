@@ -14,7 +14,7 @@ use ucl_control_plane::ControlPlane;
 use ucl_data_plane::{Config, CounterIndex, Counters, Cut, KeyFlags, KeyRef, Opening, Report, ReportSink};
 
 /// So many batches may wait: a block of epochs can be noted while the one before is decoded.
-const WAITING: usize = 16;
+const WAITING: usize = 8;
 
 /// A batch without a cut has so many notes at most.
 const LONGEST: usize = 1 << 14;

@@ -1,11 +1,13 @@
 //! One epoch: candidates, peeling, EM.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use rayon::prelude::*;
 use ucl_data_plane::Geometry;
 use ucl_equations::peeling::Peeler;
-use ucl_equations::sparse::{ByCounter, Shrinker, Touched};
-use ucl_equations::{ColumnId, Columns, Workspace, em};
+use ucl_equations::sparse::{Candidates, Shrinker, Touched};
+use ucl_equations::{ColumnId, Columns, Error, Workspace, em};
 
 use super::{Checked, Epoch, Totals};
 use crate::decoder::DecodeError;
@@ -24,8 +26,6 @@ pub struct Decoded {
 /// What is reused from epoch to epoch.
 #[derive(Default)]
 struct Scratch {
-    y: Vec<i64>,
-    touched: Touched,
     shrinker: Shrinker,
     live: Vec<i64>,
     peeler: Peeler,
@@ -35,62 +35,99 @@ struct Scratch {
 /// What the epochs of a block have in common.
 pub struct Decoder<'a> {
     columns: &'a Columns,
+    block: &'a [Epoch],
     totals: &'a Totals,
     options: &'a em::Options,
     /// Columns of this block that came late: their keys may have been in the epochs before.
     late: Vec<ColumnId>,
-    /// Where it finds candidates faster than going through all columns.
-    index: Option<ByCounter>,
     /// One for every thread that has been at work.
     scratch: Mutex<Vec<Scratch>>,
 }
 
+/// Some epochs of a block, by the first so many counters of every key.
+struct Sparse<'a> {
+    entries: usize,
+    /// The counters of the rows they are in.
+    rows: usize,
+    epochs: &'a [Epoch],
+    touched: Vec<Touched>,
+    candidates: Candidates,
+}
+
 impl<'a> Decoder<'a> {
-    pub fn new(columns: &'a Columns, block: &[Epoch], totals: &'a Totals, options: &'a em::Options) -> Self {
+    pub fn new(columns: &'a Columns, block: &'a [Epoch], totals: &'a Totals, options: &'a em::Options) -> Self {
         let late = block.iter().flat_map(|epoch| &epoch.late).copied().collect();
-        // An item touches one first counter; some share one.
-        let counters = (columns.counters() / columns.degree()).max(1) as f64;
-        let share = |epoch: &Epoch| 1.0 - (-(epoch.weight as f64) / counters).exp();
-        let mean = block.iter().map(share).sum::<f64>() / block.len().max(1) as f64;
-        let index = ByCounter::pays(columns, block.len(), mean).then(|| ByCounter::new(columns));
-        Self { columns, totals, options, late, index, scratch: Mutex::default() }
+        Self { columns, block, totals, options, late, scratch: Mutex::default() }
     }
 
-    pub fn decode(&self, epoch: &Epoch) -> Result<Decoded, DecodeError> {
-        self.decode_by(self.columns.degree(), epoch)
+    /// Decodes all epochs of the block, in parallel.
+    pub fn decode(&self) -> Result<Vec<Decoded>, DecodeError> {
+        self.decode_by(self.columns.degree(), self.block)
     }
 
-    /// Decodes by the first `entries` counters of every key.
-    fn decode_by(&self, entries: usize, epoch: &Epoch) -> Result<Decoded, DecodeError> {
+    /// Decodes some epochs by the first `entries` counters of every key.
+    fn decode_by(&self, entries: usize, epochs: &[Epoch]) -> Result<Vec<Decoded>, DecodeError> {
+        // The rows that these counters are in.
+        let rows = self.columns.counters() * entries / self.columns.degree();
+        let touched: Vec<Touched> =
+            epochs.par_iter().map(|epoch| self.touched(epoch, rows)).collect::<Result<_, _>>()?;
+        let candidates = Candidates::new(self.columns, entries, &touched);
+        let sparse = Sparse { entries, rows, epochs, touched, candidates };
+        (0..epochs.len())
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|at| self.with_scratch(|scratch| self.decode_one(scratch, &sparse, at)))
+            .collect()
+    }
+
+    fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
         let pool = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let mut scratch = pool().pop().unwrap_or_default();
-        let decoded = self.decode_with(&mut scratch, entries, epoch);
+        let result = work(&mut scratch);
         pool().push(scratch);
-        decoded
+        result
     }
 
-    fn decode_with(&self, scratch: &mut Scratch, entries: usize, epoch: &Epoch) -> Result<Decoded, DecodeError> {
-        let Scratch { y, touched, shrinker, live, peeler, workspace } = scratch;
-        let columns = self.columns;
-        // The rows that these counters are in.
-        let rows = columns.counters() * entries / columns.degree();
-        epoch.counters.unpack_into(y);
-        for &(column, count) in &epoch.evicted {
-            for &at in columns.indices(column) {
-                y[at as usize] -= count as i64;
+    /// Which of the first `rows` counters have mass beyond what is known of them.
+    fn touched(&self, epoch: &Epoch, rows: usize) -> Result<Touched, DecodeError> {
+        let mut touched = epoch.counters.touched(rows);
+        for (at, known) in self.known(epoch, rows) {
+            match epoch.counters.get(at as usize) - known {
+                0 => touched.remove(at),
+                left if left < 0 => {
+                    return Err(Error::Negative { what: "y", at: at as usize, value: left as f64 }.into());
+                }
+                _ => {}
             }
         }
-        touched.refill(&y[..rows])?;
-        let (mut candidates, known) = (Vec::new(), epoch.known as usize);
-        match &self.index {
-            Some(index) => index.find(columns, entries, known, touched, &mut candidates),
-            None => touched.scan(columns, entries, known, &mut candidates),
+        Ok(touched)
+    }
+
+    /// What is known to be in some of the first `rows` counters: keys that were evicted had this much at least.
+    fn known(&self, epoch: &Epoch, rows: usize) -> BTreeMap<u32, i64> {
+        let mut known = BTreeMap::new();
+        for &(column, count) in &epoch.evicted {
+            for &at in self.columns.indices(column).iter().filter(|&&at| (at as usize) < rows) {
+                *known.entry(at).or_default() += count as i64;
+            }
         }
+        known
+    }
+
+    fn decode_one(&self, scratch: &mut Scratch, sparse: &Sparse<'_>, at: usize) -> Result<Decoded, DecodeError> {
+        let Scratch { shrinker, live, peeler, workspace } = scratch;
+        let &Sparse { entries, rows, epochs, .. } = sparse;
+        let (columns, epoch) = (self.columns, &epochs[at]);
+        let mut candidates = sparse.candidates.of_epoch(at, epoch.known as usize);
         let late = self.late.iter().filter(|column| column.0 >= epoch.known);
-        candidates.extend(late.filter(|&&column| touched.holds_all(&columns.indices(column)[..entries])));
-        let shrunk = shrinker.shrink(columns, entries, touched, &candidates);
-        live.clear();
-        live.extend(shrunk.counters.iter().map(|&at| y[at as usize]));
+        candidates.extend(late.filter(|&&column| sparse.candidates.has(at, column)));
+        let shrunk = shrinker.shrink(columns, entries, &sparse.touched[at], &candidates);
+        epoch.counters.gather(shrunk, live);
+        for (at, known) in self.known(epoch, rows) {
+            if let Some(number) = shrunk.number(at) {
+                live[number] -= known;
+            }
+        }
         let smallest = |indices: &[u32]| indices.iter().map(|&at| live[at as usize]).min().unwrap_or(0);
         let least: Vec<i64> = shrunk.columns.all_indices().chunks_exact(entries).map(smallest).collect();
         let start = |at: usize| {
@@ -107,17 +144,15 @@ impl<'a> Decoder<'a> {
     }
 
     /// Decodes the epoch of most weight without its last row, and sees how well that predicts the row.
-    pub fn check(&self, geometry: Geometry, block: &[Epoch]) -> Result<Checked, DecodeError> {
-        // The first of equals, whatever the number of threads.
-        let Some(epoch) = block.iter().rev().max_by_key(|epoch| epoch.weight) else { return Ok(Checked::default()) };
+    pub fn check(&self, geometry: Geometry) -> Result<Checked, DecodeError> {
         let (rows, width, per_row) =
             (usize::from(geometry.rows), geometry.width as usize, usize::from(geometry.per_row()));
-        if rows < 2 {
-            return Ok(Checked::default());
-        }
+        // The first of equals, whatever the number of threads.
+        let heaviest = (0..self.block.len()).rev().max_by_key(|&at| self.block[at].weight);
+        let Some(at) = heaviest.filter(|_| rows > 1) else { return Ok(Checked::default()) };
         let (entries, first) = ((rows - 1) * per_row, (rows - 1) * width);
-        let decoded = self.decode_by(entries, epoch)?;
-        let mut row: Vec<f64> = epoch.counters.unpack()[first..].iter().map(|&y| y as f64).collect();
+        let (epoch, decoded) = (&self.block[at], self.decode_by(entries, &self.block[at..=at])?.remove(0));
+        let mut row: Vec<f64> = epoch.counters.unpack_from(first).map(|y| y as f64).collect();
         let mut predict = |column: ColumnId, value: f64| {
             let indices = &self.columns.indices(column)[entries..];
             indices.iter().for_each(|&at| row[at as usize - first] -= value);
