@@ -209,6 +209,21 @@ proptest! {
         prop_assert_eq!(mass, y.iter().sum::<i64>());
     }
 
+    /// Counters that need more than 32 bits are peeled as small ones are.
+    #[test]
+    fn peeling_knows_no_size((columns, x) in counts(), lost in 0usize..4) {
+        // With no factor in common with how often a column can have a counter: what can be divided stays the same.
+        const LARGE: i64 = (1 << 33) + 17;
+        let y: Vec<i64> = product(&columns, &x.iter().map(|&x| x as f64).collect::<Vec<_>>()).iter().map(|&y| y as i64).collect();
+        let ids: Vec<ColumnId> = (0..columns.len() as u32).skip(lost).map(ColumnId).collect();
+        let peel = |y: Vec<i64>| peeling::peel(&columns, Some(&ids), &y).expect("valid input");
+        let (small, large) = (peel(y.clone()), peel(y.iter().map(|y| y * LARGE).collect()));
+        prop_assert_eq!(small.values().iter().map(|value| value.map(|value| value * LARGE)).collect::<Vec<_>>(), large.values());
+        prop_assert_eq!(small.remaining().iter().map(|mass| mass * LARGE).collect::<Vec<_>>(), large.remaining());
+        prop_assert_eq!(small.unsolved(), large.unsolved());
+        prop_assert_eq!((small.refused(), small.unexplained() * LARGE), (large.refused(), large.unexplained()));
+    }
+
     /// Both find the least-squares solution: the residual is orthogonal to every column.
     #[test]
     fn least_squares_is_least_squares(columns in any_columns()) {

@@ -1,8 +1,9 @@
-//! Stopped, saved, loaded, continued: the same as never stopped.
+//! Stopped, saved, loaded, continued: the same as never stopped. With the control plane in a thread of its own: the same as in one.
 
 use proptest::prelude::*;
 use ucl_sketch::{
-    Base, BloomKind, ChangeKind, CounterBits, DecoderKind, Fallback, HeavyKind, KeyFormat, ReportRule, Shape, UclSketch,
+    Base, BloomKind, ChangeKind, CounterBits, DecoderKind, Execution, Fallback, HeavyKind, KeyFormat, ReportRule,
+    Shape, UclSketch,
 };
 
 use crate::cases::{Case, answers, stream};
@@ -90,6 +91,9 @@ impl Event {
             }
             Self::Merge(some) => {
                 let mut other = case.build();
+                if some % 2 == 1 {
+                    other = other.pipelined();
+                }
                 case.insert(&mut other, &items[..some.min(items.len())]);
                 // It has come the same way, and so the sketches are alike.
                 let (config, now) = (*other.config(), *sketch.config());
@@ -117,13 +121,14 @@ fn stops() -> impl Strategy<Value = Stops> {
 
 fn check(case: Case, items: &[(u8, u64)], stops: &Stops) -> Result<(), TestCaseError> {
     let (mut straight, mut stopped) = (case.build(), case.build());
+    let mut pipelined = case.builder().execution(Execution::Pipelined).build().unwrap();
     let mut stops: Vec<(usize, _, _)> =
         stops.iter().map(|(at, before, after)| (at.index(items.len() + 1), *before, *after)).collect();
     stops.push((items.len(), None, None));
     stops.sort_by_key(|stop| stop.0);
     let mut from = 0;
     for (to, before, after) in stops {
-        for sketch in [&mut straight, &mut stopped] {
+        for sketch in [&mut straight, &mut stopped, &mut pipelined] {
             case.insert(sketch, &items[from..to]);
             before.into_iter().for_each(|event| event.happen(sketch, &case, items));
         }
@@ -132,14 +137,17 @@ fn check(case: Case, items: &[(u8, u64)], stops: &Stops) -> Result<(), TestCaseE
         stopped = UclSketch::from_bytes(&saved).map_err(|error| TestCaseError::fail(error.to_string()))?;
         prop_assert!(straight.to_bytes().unwrap() == saved, "the same state");
         prop_assert!(stopped.to_bytes().unwrap() == saved, "the same state once read");
-        for sketch in [&mut straight, &mut stopped] {
+        prop_assert!(pipelined.to_bytes().unwrap() == saved, "the same state from two threads");
+        for sketch in [&mut straight, &mut stopped, &mut pipelined] {
             after.into_iter().for_each(|event| event.happen(sketch, &case, items));
         }
     }
-    prop_assert_eq!(answers(&straight.view().unwrap()), answers(&stopped.view().unwrap()));
-    prop_assert!(straight.to_bytes().unwrap() == stopped.to_bytes().unwrap(), "the same state in the end");
-    prop_assert_eq!(straight.uplink(), stopped.uplink());
-    prop_assert_eq!(straight.memory(), stopped.memory());
+    for other in [&mut stopped, &mut pipelined] {
+        prop_assert_eq!(answers(&straight.view().unwrap()), answers(&other.view().unwrap()));
+        prop_assert!(straight.to_bytes().unwrap() == other.to_bytes().unwrap(), "the same state in the end");
+        prop_assert_eq!(straight.uplink(), other.uplink());
+        prop_assert_eq!(straight.memory(), other.memory());
+    }
     Ok(())
 }
 
