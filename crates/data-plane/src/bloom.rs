@@ -10,7 +10,6 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::Range;
 
 use crate::hash::{BloomHash, KeyHash};
 
@@ -46,9 +45,6 @@ pub struct BloomFilter {
     pub(crate) set_bits: u32,
     pub(crate) words: Vec<u32>,
 }
-
-/// So many bits are looked at before the others.
-const FIRST_BITS: u32 = 4;
 
 impl BloomFilter {
     /// An empty filter of `bits` bits (split-block: rounded down to whole blocks). Zero bits or hashes is a filter
@@ -95,21 +91,14 @@ impl BloomFilter {
     #[inline(always)]
     pub fn contains(&self, h: KeyHash) -> bool {
         let h = h.bloom();
-        let hashes = u32::from(self.hashes);
-        // Leaving at the first unset bit would be a branch that is taken at random, so bits are looked at together; the first few
-        // by themselves, for they tell most new keys.
+        let hashes = self.hashes.into();
+        // All bits are looked at: leaving at the first unset one is a branch that is taken at random.
         let claims = |(word, mask): (usize, u32)| u32::from(self.words[word] & mask != 0);
-        let few = hashes.min(FIRST_BITS);
-        match self.kind {
-            BloomKind::Classic => {
-                let all = |some: Range<u32>| some.len() as u32 == some.map(|i| claims(self.classic(h, i))).sum();
-                all(0..few) && all(few..hashes) && hashes > 0
-            }
-            BloomKind::SplitBlock => {
-                let set: u32 = (0..hashes).map(|i| claims(self.split_block(h, i))).sum();
-                (set == hashes) & (hashes > 0)
-            }
-        }
+        let set: u32 = match self.kind {
+            BloomKind::Classic => (0..hashes).map(|i| claims(self.classic(h, i))).sum(),
+            BloomKind::SplitBlock => (0..hashes).map(|i| claims(self.split_block(h, i))).sum(),
+        };
+        (set == hashes) & (hashes > 0)
     }
 
     #[inline(always)]
