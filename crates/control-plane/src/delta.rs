@@ -208,12 +208,9 @@ impl Totals {
         options: &em::Options,
         series: &mut Series,
     ) -> Result<(), DecodeError> {
-        let (columns, keys, geometry) = (segment.columns(), segment.keys(), segment.config().shape.geometry());
-        let decoder = decode::Decoder::new(columns, block, self, options);
-        let (decoded, checked) = rayon::join(|| decoder.decode(), || decoder.check(geometry));
-        let (decoded, checked) = (decoded?, checked?);
-        self.checked.add(checked);
-        self.add_up(block, &decoded);
+        let keys = segment.keys();
+        // One way into the thread pool, and not one for every step: each would wait for the threads to wake up.
+        let decoded = rayon::scope(|_| self.decode(segment, block, options))?;
         for (epoch, decoded) in block.iter().zip(decoded) {
             self.unexplained += decoded.unexplained;
             self.epochs += 1;
@@ -229,24 +226,41 @@ impl Totals {
         Ok(())
     }
 
+    fn decode(
+        &mut self,
+        segment: &Segment,
+        block: &[Epoch],
+        options: &em::Options,
+    ) -> Result<Vec<Decoded>, DecodeError> {
+        let decoder = decode::Decoder::new(segment, block, self, options)?;
+        let (decoded, checked) = rayon::join(|| decoder.decode(), || decoder.check());
+        let (decoded, checked) = (decoded?, checked?);
+        self.checked.add(checked);
+        self.add_up(block, &decoded);
+        Ok(decoded)
+    }
+
     /// Adds what the epochs gave, in parallel for ranges of columns: for each in the order of the epochs.
     fn add_up(&mut self, block: &[Epoch], decoded: &[Decoded]) {
         let range = self.estimates.len().div_ceil(RANGES).max(1);
         let ranges = self.estimates.par_chunks_mut(range).zip(self.uppers.par_chunks_mut(range)).enumerate();
         ranges.for_each(|(part, (estimates, uppers))| {
+            let first = part * range;
             for (epoch, decoded) in block.iter().zip(decoded) {
                 let mut add = |column: ColumnId, value: f64, upper: u64| {
-                    let at = (column.0 as usize).wrapping_sub(part * range);
-                    let Some(estimate) = estimates.get_mut(at) else { return };
-                    *estimate += value;
+                    let at = column.0 as usize - first;
+                    estimates[at] += value;
                     // A key first reported in this epoch, or later, already has its bound from the cumulative counters.
-                    if column.0 < epoch.first_new {
-                        uppers[at] += upper;
-                    }
+                    uppers[at] += if column.0 < epoch.first_new { upper } else { 0 };
                 };
-                epoch.evicted.iter().for_each(|&(column, count)| add(column, count as f64, count));
-                let results = decoded.values.iter().zip(&decoded.least);
-                decoded.candidates.iter().zip(results).for_each(|(&id, (value, least))| add(id, *value, *least as u64));
+                let own = first..first + range;
+                let evicted = epoch.evicted.iter().filter(|(column, _)| own.contains(&(column.0 as usize)));
+                evicted.for_each(|&(column, count)| add(column, count as f64, count));
+                // Candidates are in the order of their columns.
+                let place = |column: usize| decoded.candidates.partition_point(|id| (id.0 as usize) < column);
+                for at in place(own.start)..place(own.end) {
+                    add(decoded.candidates[at], decoded.values[at], decoded.least[at] as u64);
+                }
             }
         });
     }

@@ -62,17 +62,13 @@ impl Packed {
         }
     }
 
-    /// Those of the first `len` values that are not zero.
-    pub fn touched(&self, len: usize) -> Touched {
-        let mut words: Vec<u64> = if self.nibbles {
+    /// The values that are not zero.
+    pub fn touched(&self) -> Touched {
+        let words = if self.nibbles {
             self.cells.chunks(32).map(|cells| word_of(cells, 16, nibbles_above_zero)).collect()
         } else {
             self.cells.chunks(64).map(|cells| word_of(cells, 8, bytes_above_zero)).collect()
         };
-        words.truncate(len.div_ceil(64));
-        if let Some(last) = words.last_mut() {
-            *last &= u64::MAX >> (len.wrapping_neg() % 64);
-        }
         Touched::new(words)
     }
 
@@ -221,7 +217,7 @@ mod tests {
             let columns = Columns::ones(values.len(), 1);
             let mut shrinker = Shrinker::default();
             let packed = Packed::new(&values);
-            let shrunk = shrinker.shrink(&columns, 1, &packed.touched(len), &[]);
+            let shrunk = shrinker.shrink(&columns, 1, &packed.touched().of_first(len), &[]);
             let want = (0..len as u32).filter(|&at| values[at as usize] > 0).collect::<Vec<_>>();
             prop_assert_eq!(&shrunk.counters, &want);
             let mut gathered = vec![7];

@@ -176,7 +176,7 @@ mod block {
         let (columns, epochs) = block(case);
         let touched = touched(&epochs);
         bencher.bench_local(|| {
-            let candidates = Candidates::new(&columns, 4, &touched);
+            let [candidates, _] = Candidates::new(&columns, 3, &touched);
             (0..touched.len()).map(|epoch| candidates.of_epoch(epoch, columns.len()).len()).sum::<usize>()
         });
     }
@@ -185,7 +185,7 @@ mod block {
     #[divan::bench(args = EPOCHS)]
     fn epoch(bencher: Bencher, case: (usize, u32, usize)) {
         let (columns, epochs) = block(case);
-        let ids = Candidates::new(&columns, 4, &touched(&epochs)).of_epoch(0, columns.len());
+        let ids = Candidates::new(&columns, 3, &touched(&epochs))[0].of_epoch(0, columns.len());
         let (mut shrinker, mut peeler) = (Shrinker::default(), Peeler::default());
         bencher.bench_local(|| {
             let shrunk = shrinker.shrink(&columns, 4, &epochs[0].touched, &ids);

@@ -18,9 +18,10 @@
 //!     columns.push(&key);
 //! }
 //! let epochs = [0b010_010, 0b100_101].map(|bits| Touched::new(vec![bits])); // counters 1 and 4; 0, 2 and 5
-//! let candidates = Candidates::new(&columns, 2, &epochs);
+//! let [candidates, by_the_first_row] = Candidates::new(&columns, 1, &epochs);
 //! assert_eq!(candidates.of_epoch(0, 4), [ColumnId(1)]);
 //! assert_eq!(candidates.of_epoch(1, 4), [ColumnId(2), ColumnId(3)]);
+//! assert_eq!(by_the_first_row.of_epoch(1, 4), [ColumnId(0), ColumnId(2), ColumnId(3)]);
 //! let mut shrinker = Shrinker::default();
 //! let shrunk = shrinker.shrink(&columns, 2, &epochs[1], &candidates.of_epoch(1, 4));
 //! assert_eq!(shrunk.counters, [0, 2, 5]);
@@ -40,6 +41,15 @@ pub struct Touched {
 impl Touched {
     /// From a bit for each counter, the first in the lowest bit of the first word.
     pub fn new(words: Vec<u64>) -> Self {
+        Self { words }
+    }
+
+    /// The same of just the first so many counters.
+    pub fn of_first(&self, counters: usize) -> Self {
+        let mut words = self.words[..counters.div_ceil(64)].to_vec();
+        if let Some(last) = words.last_mut() {
+            *last &= u64::MAX >> (counters.wrapping_neg() % 64);
+        }
         Self { words }
     }
 
@@ -66,6 +76,9 @@ type Epochs = u16;
 /// Columns that one thread goes through at a time.
 const COLUMNS: usize = 4096;
 
+/// Words of 64 counters that one thread goes through at a time.
+const WORDS: usize = 128;
+
 /// For each epoch of a block, the columns that can have mass in it.
 ///
 /// One pass over the columns finds them for all epochs. For 16 epochs (`cargo bench -p ucl-equations candidates` has the cases) a
@@ -81,25 +94,22 @@ impl Candidates {
     /// The most epochs of a block.
     pub const MOST_EPOCHS: usize = Epochs::BITS as usize;
 
-    /// By the first `entries` counters of every column.
-    pub fn new(columns: &Columns, entries: usize, block: &[Touched]) -> Self {
+    /// By all counters of every column, and by the first `fewer`.
+    pub fn new(columns: &Columns, fewer: usize, block: &[Touched]) -> [Self; 2] {
         assert!(block.len() <= Self::MOST_EPOCHS, "a block of {} epochs", block.len());
         let (degree, counters) = (columns.degree(), by_counter(columns.counters(), block));
-        let mut epochs = vec![0; columns.len()];
-        let parts = columns.all_indices().par_chunks(COLUMNS * degree).zip(epochs.par_chunks_mut(COLUMNS));
-        parts.for_each(|(indices, epochs)| {
+        let [mut all, mut some] = [(); 2].map(|()| vec![0; columns.len()]);
+        let parts = columns.all_indices().par_chunks(COLUMNS * degree);
+        parts.zip(all.par_chunks_mut(COLUMNS).zip(some.par_chunks_mut(COLUMNS))).for_each(|(indices, (all, some))| {
             // The usual degrees by name: the compiler unrolls them.
-            match (degree, entries) {
-                (4, 4) => scan::<4, 4>(&counters, indices, epochs),
-                (4, 3) => scan::<4, 3>(&counters, indices, epochs),
-                _ => {
-                    for (indices, epochs) in indices.chunks_exact(degree).zip(epochs) {
-                        *epochs = common(&counters, &indices[..entries]);
-                    }
-                }
+            if (degree, fewer) == (4, 3) {
+                let each = indices.as_chunks::<4>().0.iter().map(|indices| indices.split_at(3));
+                scan(&counters, each, all, some);
+            } else {
+                scan(&counters, indices.chunks_exact(degree).map(|indices| indices.split_at(fewer)), all, some);
             }
         });
-        Self { epochs }
+        [all, some].map(|epochs| Self { epochs })
     }
 
     /// Those of the first `known` columns that are candidates in an epoch, in their order.
@@ -135,9 +145,17 @@ fn word_of(columns: &[Epochs], epoch: usize) -> u64 {
     word
 }
 
-fn scan<const DEGREE: usize, const ENTRIES: usize>(counters: &[Epochs], indices: &[u32], epochs: &mut [Epochs]) {
-    for (indices, epochs) in indices.as_chunks::<DEGREE>().0.iter().zip(epochs) {
-        *epochs = common(counters, &indices[..ENTRIES]);
+/// For each column, given in two parts, the epochs in which all of its counters have mass, and those of the first part.
+#[inline(always)]
+fn scan<'a>(
+    counters: &[Epochs],
+    columns: impl Iterator<Item = (&'a [u32], &'a [u32])>,
+    all: &mut [Epochs],
+    some: &mut [Epochs],
+) {
+    for ((first, rest), (all, some)) in columns.zip(all.iter_mut().zip(some)) {
+        *some = common(counters, first);
+        *all = *some & common(counters, rest);
     }
 }
 
@@ -149,18 +167,21 @@ fn common(counters: &[Epochs], indices: &[u32]) -> Epochs {
 
 /// For each counter the epochs in which it has mass.
 fn by_counter(counters: usize, block: &[Touched]) -> Vec<Epochs> {
-    let mut counters = vec![0; counters.next_multiple_of(64)];
-    for (epoch, touched) in block.iter().enumerate() {
-        let own = 1 << epoch;
-        let bytes = touched.words.iter().flat_map(|word| word.to_le_bytes());
-        for (counters, byte) in counters.as_chunks_mut::<8>().0.iter_mut().zip(bytes) {
-            // In a form that the compiler does for eight counters at once.
-            for (bit, epochs) in counters.iter_mut().enumerate() {
-                *epochs |= if Epochs::from(byte) & 1 << bit == 0 { 0 } else { own };
+    let mut all = vec![0; counters.next_multiple_of(64)];
+    all.par_chunks_mut(64 * WORDS).enumerate().for_each(|(part, counters)| {
+        for (epoch, touched) in block.iter().enumerate() {
+            let own = 1 << epoch;
+            let words = touched.words.iter().skip(part * WORDS);
+            let bytes = words.flat_map(|word| word.to_le_bytes());
+            for (counters, byte) in counters.as_chunks_mut::<8>().0.iter_mut().zip(bytes) {
+                // In a form that the compiler does for eight counters at once.
+                for (bit, epochs) in counters.iter_mut().enumerate() {
+                    *epochs |= if Epochs::from(byte) & 1 << bit == 0 { 0 } else { own };
+                }
             }
         }
-    }
-    counters
+    });
+    all
 }
 
 /// Some columns over just the counters with mass.
@@ -234,8 +255,9 @@ mod tests {
         let mass = |epoch: u32, at: u32| at % 7 != epoch;
         let block: Vec<Touched> =
             (0..Candidates::MOST_EPOCHS as u32).map(|epoch| touched(400, |at| mass(epoch, at))).collect();
-        for entries in [2, 3, 4] {
-            let candidates = Candidates::new(&columns, entries, &block);
+        for (fewer, entries) in [(2, 2), (3, 3), (3, 4), (0, 4)] {
+            let [all, some] = Candidates::new(&columns, fewer, &block);
+            let candidates = if entries == 4 { all } else { some };
             for epoch in 0..Candidates::MOST_EPOCHS as u32 {
                 let has_mass = |id: &ColumnId| columns.indices(*id)[..entries].iter().all(|&at| mass(epoch, at));
                 let want: Vec<ColumnId> = (0..8_500).map(ColumnId).filter(has_mass).collect();

@@ -1,7 +1,6 @@
 //! One epoch: candidates, peeling, EM.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::cell::Cell;
 
 use rayon::prelude::*;
 use ucl_data_plane::Geometry;
@@ -11,11 +10,12 @@ use ucl_equations::{ColumnId, Columns, Error, Workspace, em};
 
 use super::{Checked, Epoch, Totals};
 use crate::decoder::DecodeError;
+use crate::segment::Segment;
 
 /// What a key is given that has no rate yet: small, but EM could not leave an exact zero.
 const SMALL: f64 = 0.01;
 
-/// One epoch's result: per candidate its count and its smallest counter.
+/// One epoch's result: per candidate, in the order of their columns, its count and its smallest counter.
 pub struct Decoded {
     pub candidates: Vec<ColumnId>,
     pub values: Vec<f64>,
@@ -23,107 +23,107 @@ pub struct Decoded {
     pub unexplained: u64,
 }
 
-/// What is reused from epoch to epoch.
+/// Working memory.
 #[derive(Default)]
 struct Scratch {
     shrinker: Shrinker,
     live: Vec<i64>,
     peeler: Peeler,
     workspace: Workspace,
+    /// Counters or candidates of the largest epoch so far.
+    largest: usize,
+}
+
+thread_local! {
+    /// A thread keeps it from epoch to epoch and from block to block: getting it anew for each block was a third of all page faults of
+    /// `ucl count`.
+    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+}
+
+impl Scratch {
+    /// What an epoch of more counters or candidates than this has needed is given back; others need some megabytes.
+    const KEPT: usize = 1 << 16;
+
+    /// With the thread's own, or another one where a thread that waits for others takes up a second epoch.
+    fn with<T>(work: impl FnOnce(&mut Self) -> T) -> T {
+        let mut scratch = SCRATCH.take().unwrap_or_default();
+        let result = work(&mut scratch);
+        if scratch.largest <= Self::KEPT {
+            SCRATCH.set(Some(scratch));
+        }
+        result
+    }
 }
 
 /// What the epochs of a block have in common.
 pub struct Decoder<'a> {
     columns: &'a Columns,
+    geometry: Geometry,
     block: &'a [Epoch],
     totals: &'a Totals,
     options: &'a em::Options,
     /// Columns of this block that came late: their keys may have been in the epochs before.
     late: Vec<ColumnId>,
-    /// One for every thread that has been at work.
-    scratch: Mutex<Vec<Scratch>>,
+    /// For each epoch the counters with mass beyond what is known of them.
+    touched: Vec<Touched>,
+    whole: Part,
+    /// Without the last row.
+    shorter: Part,
 }
 
-/// Some epochs of a block, by the first so many counters of every key.
-struct Sparse<'a> {
+/// The counters that epochs are decoded by: those of the first rows.
+struct Part {
+    counters: usize,
+    /// Of every key.
     entries: usize,
-    /// The counters of the rows they are in.
-    rows: usize,
-    epochs: &'a [Epoch],
-    touched: Vec<Touched>,
     candidates: Candidates,
 }
 
 impl<'a> Decoder<'a> {
-    pub fn new(columns: &'a Columns, block: &'a [Epoch], totals: &'a Totals, options: &'a em::Options) -> Self {
+    pub fn new(
+        segment: &'a Segment,
+        block: &'a [Epoch],
+        totals: &'a Totals,
+        options: &'a em::Options,
+    ) -> Result<Self, DecodeError> {
+        let (columns, geometry) = (segment.columns(), segment.config().shape.geometry());
         let late = block.iter().flat_map(|epoch| &epoch.late).copied().collect();
-        Self { columns, block, totals, options, late, scratch: Mutex::default() }
+        let touched: Vec<Touched> = block.par_iter().map(|epoch| touched(columns, epoch)).collect::<Result<_, _>>()?;
+        let entries = usize::from(geometry.per_row() * (geometry.rows - 1));
+        let [all, some] = Candidates::new(columns, entries, &touched);
+        let whole = Part { counters: geometry.counters(), entries: columns.degree(), candidates: all };
+        let shorter = Part { counters: geometry.counters() - geometry.width as usize, entries, candidates: some };
+        Ok(Self { columns, geometry, block, totals, options, late, touched, whole, shorter })
     }
 
-    /// Decodes all epochs of the block, in parallel.
+    /// Decodes all epochs, in parallel.
     pub fn decode(&self) -> Result<Vec<Decoded>, DecodeError> {
-        self.decode_by(self.columns.degree(), self.block)
+        // One by one: a few epochs decide how long the slower thread takes.
+        let each = (0..self.block.len()).into_par_iter().with_max_len(1);
+        each.map(|at| self.decode_one(at, &self.whole, &self.touched[at])).collect()
     }
 
-    /// Decodes some epochs by the first `entries` counters of every key.
-    fn decode_by(&self, entries: usize, epochs: &[Epoch]) -> Result<Vec<Decoded>, DecodeError> {
-        // The rows that these counters are in.
-        let rows = self.columns.counters() * entries / self.columns.degree();
-        let touched: Vec<Touched> =
-            epochs.par_iter().map(|epoch| self.touched(epoch, rows)).collect::<Result<_, _>>()?;
-        let candidates = Candidates::new(self.columns, entries, &touched);
-        let sparse = Sparse { entries, rows, epochs, touched, candidates };
-        (0..epochs.len())
-            .into_par_iter()
-            .with_max_len(1)
-            .map(|at| self.with_scratch(|scratch| self.decode_one(scratch, &sparse, at)))
-            .collect()
+    fn decode_one(&self, at: usize, part: &Part, touched: &Touched) -> Result<Decoded, DecodeError> {
+        Scratch::with(|scratch| self.decode_with(scratch, at, part, touched))
     }
 
-    fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
-        let pool = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut scratch = pool().pop().unwrap_or_default();
-        let result = work(&mut scratch);
-        pool().push(scratch);
-        result
-    }
-
-    /// Which of the first `rows` counters have mass beyond what is known of them.
-    fn touched(&self, epoch: &Epoch, rows: usize) -> Result<Touched, DecodeError> {
-        let mut touched = epoch.counters.touched(rows);
-        for (at, known) in self.known(epoch, rows) {
-            match epoch.counters.get(at as usize) - known {
-                0 => touched.remove(at),
-                left if left < 0 => {
-                    return Err(Error::Negative { what: "y", at: at as usize, value: left as f64 }.into());
-                }
-                _ => {}
-            }
-        }
-        Ok(touched)
-    }
-
-    /// What is known to be in some of the first `rows` counters: keys that were evicted had this much at least.
-    fn known(&self, epoch: &Epoch, rows: usize) -> BTreeMap<u32, i64> {
-        let mut known = BTreeMap::new();
-        for &(column, count) in &epoch.evicted {
-            for &at in self.columns.indices(column).iter().filter(|&&at| (at as usize) < rows) {
-                *known.entry(at).or_default() += count as i64;
-            }
-        }
-        known
-    }
-
-    fn decode_one(&self, scratch: &mut Scratch, sparse: &Sparse<'_>, at: usize) -> Result<Decoded, DecodeError> {
-        let Scratch { shrinker, live, peeler, workspace } = scratch;
-        let &Sparse { entries, rows, epochs, .. } = sparse;
-        let (columns, epoch) = (self.columns, &epochs[at]);
-        let mut candidates = sparse.candidates.of_epoch(at, epoch.known as usize);
+    fn decode_with(
+        &self,
+        scratch: &mut Scratch,
+        at: usize,
+        part: &Part,
+        touched: &Touched,
+    ) -> Result<Decoded, DecodeError> {
+        let Scratch { shrinker, live, peeler, workspace, largest } = scratch;
+        let (epoch, entries) = (&self.block[at], part.entries);
+        let mut candidates = part.candidates.of_epoch(at, epoch.known as usize);
         let late = self.late.iter().filter(|column| column.0 >= epoch.known);
-        candidates.extend(late.filter(|&&column| sparse.candidates.has(at, column)));
-        let shrunk = shrinker.shrink(columns, entries, &sparse.touched[at], &candidates);
+        candidates.extend(late.filter(|&&column| part.candidates.has(at, column)));
+        debug_assert!(candidates.is_sorted(), "late columns come after those that were known, one after the other");
+        let shrunk = shrinker.shrink(self.columns, entries, touched, &candidates);
         epoch.counters.gather(shrunk, live);
-        for (at, known) in self.known(epoch, rows) {
+        *largest = (*largest).max(live.len()).max(candidates.len());
+        for (at, known) in known(self.columns, epoch) {
             if let Some(number) = shrunk.number(at) {
                 live[number] -= known;
             }
@@ -144,14 +144,13 @@ impl<'a> Decoder<'a> {
     }
 
     /// Decodes the epoch of most weight without its last row, and sees how well that predicts the row.
-    pub fn check(&self, geometry: Geometry) -> Result<Checked, DecodeError> {
-        let (rows, width, per_row) =
-            (usize::from(geometry.rows), geometry.width as usize, usize::from(geometry.per_row()));
+    pub fn check(&self) -> Result<Checked, DecodeError> {
         // The first of equals, whatever the number of threads.
         let heaviest = (0..self.block.len()).rev().max_by_key(|&at| self.block[at].weight);
-        let Some(at) = heaviest.filter(|_| rows > 1) else { return Ok(Checked::default()) };
-        let (entries, first) = ((rows - 1) * per_row, (rows - 1) * width);
-        let (epoch, decoded) = (&self.block[at], self.decode_by(entries, &self.block[at..=at])?.remove(0));
+        let Some(at) = heaviest.filter(|_| self.geometry.rows > 1) else { return Ok(Checked::default()) };
+        let Part { counters: first, entries, .. } = self.shorter;
+        let decoded = self.decode_one(at, &self.shorter, &self.touched[at].of_first(first))?;
+        let epoch = &self.block[at];
         let mut row: Vec<f64> = epoch.counters.unpack_from(first).map(|y| y as f64).collect();
         let mut predict = |column: ColumnId, value: f64| {
             let indices = &self.columns.indices(column)[entries..];
@@ -159,7 +158,33 @@ impl<'a> Decoder<'a> {
         };
         epoch.evicted.iter().for_each(|&(column, count)| predict(column, count as f64));
         decoded.candidates.iter().zip(decoded.values).for_each(|(&column, value)| predict(column, value));
-        let missed = row.iter().map(|off| off.abs()).sum::<f64>() / per_row as f64;
+        let missed = row.iter().map(|off| off.abs()).sum::<f64>() / f64::from(self.geometry.per_row());
         Ok(Checked { weight: epoch.weight as f64, missed })
     }
+}
+
+/// The counters with mass beyond what is known of them.
+fn touched(columns: &Columns, epoch: &Epoch) -> Result<Touched, DecodeError> {
+    let mut touched = epoch.counters.touched();
+    for (at, known) in known(columns, epoch) {
+        match epoch.counters.get(at as usize) - known {
+            0 => touched.remove(at),
+            left if left < 0 => return Err(Error::Negative { what: "y", at: at as usize, value: left as f64 }.into()),
+            _ => {}
+        }
+    }
+    Ok(touched)
+}
+
+/// What is known to be in some of the counters: keys that were evicted had this much at least.
+fn known(columns: &Columns, epoch: &Epoch) -> Vec<(u32, i64)> {
+    let of_key = |&(column, count): &(ColumnId, u64)| columns.indices(column).iter().map(move |&at| (at, count as i64));
+    let mut known: Vec<(u32, i64)> = epoch.evicted.iter().flat_map(of_key).collect();
+    known.sort_unstable();
+    known.dedup_by(|next, first| {
+        let same = next.0 == first.0;
+        first.1 += if same { next.1 } else { 0 };
+        same
+    });
+    known
 }
