@@ -12,7 +12,7 @@ use ucl_data_plane::{Base, BloomKind, Config, CounterBits, DataPlane, HeavyKind,
 const ITEMS: usize = 1 << 20;
 
 /// Keys, items between cuts and counters a row: near the planner's choices for Retail and for CAIDA-like
-/// packets; the last finds its candidates by an index.
+/// packets; in the last an epoch touches few of the counters.
 const CASES: [(u32, usize, u32); 5] = [
     (16_470, 65_536, 9_338),
     (16_470, 16_384, 9_338),

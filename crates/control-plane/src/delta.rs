@@ -208,6 +208,9 @@ impl Totals {
         options: &em::Options,
         series: &mut Series,
     ) -> Result<(), DecodeError> {
+        if block.is_empty() {
+            return Ok(());
+        }
         let keys = segment.keys();
         // One way into the thread pool, and not one for every step: each would wait for the threads to wake up.
         let decoded = rayon::scope(|_| self.decode(segment, block, options))?;

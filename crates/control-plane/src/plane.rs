@@ -212,8 +212,15 @@ impl ControlPlane {
         self.lagging = lagging;
     }
 
-    /// Takes one report.
+    /// Takes one report. After one that contradicts those before, nothing is taken in any more, and every call says so.
     pub fn accept(&mut self, report: Report<'_>) -> Result<(), Fault> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        self.take(report).inspect_err(|fault| self.fault = Some(fault.clone()))
+    }
+
+    fn take(&mut self, report: Report<'_>) -> Result<(), Fault> {
         match report {
             Report::Key { key, flags } => self.accept_key(key, flags)?,
             Report::Carry { at, times } => self.segment.carry(at.0, times)?,
@@ -435,9 +442,8 @@ fn answers(network: &Learned, decoder: DecoderKind) -> bool {
 
 impl ReportSink for ControlPlane {
     fn report(&mut self, report: Report<'_>) {
-        if self.fault.is_none() {
-            self.fault = self.accept(report).err();
-        }
+        // What went wrong is kept, for whoever asks.
+        let _ = self.accept(report);
     }
 }
 

@@ -180,14 +180,18 @@ impl Tally {
 
     /// What every so many of them add up to, in 128 bits: with several counters of a key in one row it may pass 2^63.
     pub fn row_sums(&self, width: usize) -> Vec<i128> {
-        fn narrow<T: Copy + Into<u64>>(cells: &[T], width: usize) -> Vec<i128> {
-            let sum = |row: &[T]| i128::from(row.iter().map(|&cell| cell.into()).sum::<u64>());
-            cells.chunks(width).map(sum).collect()
+        /// In 32 bits as long as a sum of 16-bit cells fits them: twice as many at once.
+        fn narrow<T: Copy + Into<u32>>(cells: &[T], width: usize) -> Vec<i128> {
+            let part = |cells: &[T]| u64::from(cells.iter().map(|&cell| cell.into()).sum::<u32>());
+            cells.chunks(width).map(|row| row.chunks(1 << 16).map(part).sum::<u64>().into()).collect()
         }
         match &self.0 {
             Cells::Bytes1(cells) => narrow(cells, width),
             Cells::Bytes2(cells) => narrow(cells, width),
-            Cells::Bytes4(cells) => narrow(cells, width),
+            Cells::Bytes4(cells) => {
+                let sum = |row: &[u32]| row.iter().map(|&cell| u64::from(cell)).sum::<u64>().into();
+                cells.chunks(width).map(sum).collect()
+            }
             Cells::Bytes8(cells) => cells.chunks(width).map(exact_sum).collect(),
         }
     }
@@ -276,6 +280,19 @@ mod tests {
             prop_assert_eq!(&bytes, &postcard::to_stdvec(&values).unwrap());
             prop_assert_eq!(postcard::from_bytes::<Tally>(&bytes).unwrap().to_vec(), values);
         }
+    }
+
+    /// More cells than are looked at together, and sums beyond 32 bits.
+    #[test]
+    fn long_rows() {
+        let mut tally = Tally::zeros(140_000);
+        tally.add(&vec![65_535; 140_000]);
+        assert_eq!(tally.row_sums(70_000), [70_000 * 65_535; 2]);
+        tally.add(&vec![-65_535; 140_000]);
+        [0, 31, 32, 100_000, 139_999].iter().for_each(|&at| tally.add_at(at, 7));
+        let mut found = Vec::new();
+        tally.for_each_not_zero(|at, value| found.push((at, value)));
+        assert_eq!(found, [0, 31, 32, 100_000, 139_999].map(|at| (at, 7)));
     }
 
     #[test]

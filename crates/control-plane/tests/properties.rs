@@ -283,3 +283,17 @@ fn an_emptied_filter_loses_few_keys() {
     assert!(emptied > 0.0 && emptied * 10.0 < kept, "{emptied} of {kept}");
     assert!(said > emptied / 3.0 && said < emptied * 3.0, "{said} for {emptied}");
 }
+
+/// Small counts and large ones.
+#[test]
+fn how_often_counts_occur() {
+    let shape = Shape { slots: 500, ..Shape::PAPER_64KB };
+    let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+    let counts = [(1u32, 3u64), (2, 3), (3, 1_023), (4, 1_024), (5, 70_000), (6, 70_000)];
+    let (data, mut control) = run(config, DecoderKind::Em, &counts, 100);
+    let view = control.view(|sink| data.peek(sink)).unwrap();
+    assert_eq!(view.histogram().into_iter().collect::<Vec<_>>(), [(3, 2), (1_023, 1), (1_024, 1), (70_000, 2)]);
+    let total: u64 = counts.iter().map(|(_, count)| count).sum();
+    let shares = counts.iter().map(|&(_, count)| count as f64 / total as f64);
+    assert!((view.entropy() + shares.map(|share| share * share.log2()).sum::<f64>()).abs() < 1e-12);
+}

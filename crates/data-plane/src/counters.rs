@@ -319,7 +319,10 @@ impl Counters {
         match &self.words {
             _ if self.signed => None,
             Words::B4(w) => {
-                let mut bytes: Vec<u8> = w.iter().flat_map(|word| [word & 15, word >> 4]).collect();
+                let mut bytes = vec![0; w.len() * 2];
+                for (pair, word) in bytes.as_chunks_mut::<2>().0.iter_mut().zip(w) {
+                    *pair = [word & 15, word >> 4];
+                }
                 bytes.truncate(self.len);
                 Some(Cow::Owned(bytes))
             }

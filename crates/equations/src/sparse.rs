@@ -229,7 +229,10 @@ impl Shrinker {
         }
         let indices = renumbered.replace_by_ones(counters.len(), entries, ids.len());
         for (&id, new) in ids.iter().zip(indices.chunks_exact_mut(entries)) {
-            new.iter_mut().zip(columns.indices(id)).for_each(|(new, &former)| *new = number[former as usize]);
+            for (new, &former) in new.iter_mut().zip(columns.indices(id)) {
+                *new = number[former as usize];
+                debug_assert_eq!(counters.get(*new as usize), Some(&former), "a candidate's counters have mass");
+            }
         }
         &self.0
     }

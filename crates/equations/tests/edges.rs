@@ -298,3 +298,25 @@ fn a_signed_row_can_be_left_out() {
     });
     assert_eq!(residual, Ok(0.0));
 }
+
+/// As many candidates, and as much mass, as a counter of one word can have, and one more.
+#[test]
+fn peeling_at_the_end_of_a_range() {
+    for keys in [65_535u32, 65_536] {
+        for largest in [i64::from(u32::MAX), i64::from(u32::MAX) + 1] {
+            // Two keys share a counter of the first row.
+            let mut columns = Columns::ones(4 * keys as usize, 4);
+            for key in 0..keys {
+                columns.push(&[key / 2, keys + key, 2 * keys + key, 3 * keys + key]);
+            }
+            let count = |key: u32| if key == keys / 2 { largest - 1 } else { 1 };
+            let mut y = vec![0; columns.counters()];
+            for key in 0..keys {
+                columns.indices(ColumnId(key)).iter().for_each(|&at| y[at as usize] += count(key));
+            }
+            let peeled = peeling::peel(&columns, None, &y).expect("valid input");
+            assert!(peeled.is_complete() && peeled.remaining().iter().all(|&left| left == 0));
+            assert!(peeled.values().into_iter().eq((0..keys).map(|key| Some(count(key)))), "{keys}, {largest}");
+        }
+    }
+}

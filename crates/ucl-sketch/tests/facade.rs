@@ -1,6 +1,7 @@
 //! The facade: both planes together, in every way of running them.
 
 use proptest::prelude::*;
+use rayon::prelude::*;
 use ucl_sketch::plan::{Request, narrow, plan, wide};
 use ucl_sketch::{
     Base, CounterBits, DecoderKind, Execution, Fallback, HeavyKind, KeyFormat, ReportRule, Source, UclSketch,
@@ -46,6 +47,64 @@ fn background_and_wire_answer_as_synchronous_does() {
         let answer = view.estimate(&key);
         assert!(answer.lower <= count && count <= answer.upper);
     }
+}
+
+/// More reports than a batch has, with and without cuts; more epochs than may wait.
+#[test]
+fn pipelined_is_synchronous_sooner() {
+    let keys: Vec<[u8; 4]> = (0..60_000u32).map(|n| (n * n % 40_009).to_le_bytes()).collect();
+    for interval in [None, Some(200), Some(30_000)] {
+        let build = || small(DecoderKind::Delta).interval(interval).build().unwrap();
+        let (mut here, mut there) = (build(), build().pipelined());
+        for part in keys.chunks(7_777) {
+            here.insert_batch(part).unwrap();
+            there.insert_batch(part).unwrap();
+        }
+        assert!(here.to_bytes().unwrap() == there.to_bytes().unwrap(), "every {interval:?}");
+    }
+}
+
+#[test]
+fn what_goes_wrong_in_the_other_thread_is_said() {
+    let mut sketch = small(DecoderKind::Delta).build().unwrap().pipelined();
+    sketch.insert_batch(&stream(5_000)).unwrap();
+    sketch.with_control(|control| control.fail("the link went down".into()));
+    sketch.insert_batch(&stream(5_000)).unwrap();
+    let error = sketch.view().unwrap_err();
+    assert_eq!(error.to_string(), "the reports can no longer be followed: the link went down");
+}
+
+/// Control planes decode in rayon's pool: it must not be full of threads that wait for them.
+#[test]
+fn pipelined_sketches_in_all_threads_of_the_pool_do_not_wait_for_each_other() {
+    let keys = stream(20_000);
+    let mut alone = small(DecoderKind::Delta).build().unwrap();
+    alone.insert_batch(&keys).unwrap();
+    let want = alone.to_bytes().unwrap();
+    let begin = || {
+        let mut sketch = small(DecoderKind::Delta).build().unwrap().pipelined();
+        sketch.insert_batch(&keys).unwrap();
+        sketch
+    };
+    let begun: Vec<UclSketch> = (0..3 * rayon::current_num_threads()).map(|_| begin()).collect();
+    begun.into_par_iter().for_each(|mut elsewhere| {
+        assert!(elsewhere.to_bytes().unwrap() == want && begin().to_bytes().unwrap() == want);
+    });
+}
+
+#[test]
+fn delta_does_not_depend_on_the_number_of_threads() {
+    let keys = stream(60_000);
+    let states = [1, 2, 3].map(|threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let mut sketch = small(DecoderKind::Delta).build().unwrap();
+            sketch.insert_batch(&keys).unwrap();
+            let answers: Vec<_> = sketch.view().unwrap().all().collect();
+            (sketch.to_bytes().unwrap(), answers)
+        })
+    });
+    assert!(states[0] == states[1] && states[0] == states[2]);
 }
 
 #[test]

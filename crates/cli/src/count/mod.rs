@@ -342,6 +342,8 @@ impl Job<'_> {
         skipped: counter::Skipped,
         no_ip: u64,
     ) -> anyhow::Result<(Answer, QueryView)> {
+        // The control plane may still be at work.
+        counter.sketch.with_control(|_| ());
         let counted = self.start.elapsed();
         let view = counter.sketch.view()?;
         let mut answer = Answer::new(&view, counter, self.format, self.asked);

@@ -30,7 +30,7 @@ struct Scratch {
     live: Vec<i64>,
     peeler: Peeler,
     workspace: Workspace,
-    /// Counters or candidates of the largest epoch so far.
+    /// Counters with mass, or candidates, of the largest epoch so far.
     largest: usize,
 }
 
@@ -64,17 +64,17 @@ pub struct Decoder<'a> {
     options: &'a em::Options,
     /// Columns of this block that came late: their keys may have been in the epochs before.
     late: Vec<ColumnId>,
-    /// For each epoch the counters with mass beyond what is known of them.
+    /// For each epoch what is known to be in some of the counters: keys that were evicted had this much at least.
+    known: Vec<Vec<(u32, i64)>>,
+    /// For each epoch the counters with mass beyond that.
     touched: Vec<Touched>,
     whole: Part,
     /// Without the last row.
     shorter: Part,
 }
 
-/// The counters that epochs are decoded by: those of the first rows.
+/// The counters that epochs are decoded by: those of the first rows, so many of every key.
 struct Part {
-    counters: usize,
-    /// Of every key.
     entries: usize,
     candidates: Candidates,
 }
@@ -88,12 +88,14 @@ impl<'a> Decoder<'a> {
     ) -> Result<Self, DecodeError> {
         let (columns, geometry) = (segment.columns(), segment.config().shape.geometry());
         let late = block.iter().flat_map(|epoch| &epoch.late).copied().collect();
-        let touched: Vec<Touched> = block.par_iter().map(|epoch| touched(columns, epoch)).collect::<Result<_, _>>()?;
+        let known: Vec<_> = block.iter().map(|epoch| known(columns, epoch)).collect();
+        let touched: Vec<Touched> =
+            block.par_iter().zip(&known).map(|(epoch, known)| touched(epoch, known)).collect::<Result<_, _>>()?;
         let entries = usize::from(geometry.per_row() * (geometry.rows - 1));
         let [all, some] = Candidates::new(columns, entries, &touched);
-        let whole = Part { counters: geometry.counters(), entries: columns.degree(), candidates: all };
-        let shorter = Part { counters: geometry.counters() - geometry.width as usize, entries, candidates: some };
-        Ok(Self { columns, geometry, block, totals, options, late, touched, whole, shorter })
+        let whole = Part { entries: columns.degree(), candidates: all };
+        let shorter = Part { entries, candidates: some };
+        Ok(Self { columns, geometry, block, totals, options, late, known, touched, whole, shorter })
     }
 
     /// Decodes all epochs, in parallel.
@@ -122,8 +124,9 @@ impl<'a> Decoder<'a> {
         debug_assert!(candidates.is_sorted(), "late columns come after those that were known, one after the other");
         let shrunk = shrinker.shrink(self.columns, entries, touched, &candidates);
         epoch.counters.gather(shrunk, live);
-        *largest = (*largest).max(live.len()).max(candidates.len());
-        for (at, known) in known(self.columns, epoch) {
+        // A number for every counter of the sketch is small beside the rest.
+        *largest = (*largest).max(live.len()).max(candidates.len()).max(self.columns.counters() / 16);
+        for &(at, known) in &self.known[at] {
             if let Some(number) = shrunk.number(at) {
                 live[number] -= known;
             }
@@ -148,7 +151,7 @@ impl<'a> Decoder<'a> {
         // The first of equals, whatever the number of threads.
         let heaviest = (0..self.block.len()).rev().max_by_key(|&at| self.block[at].weight);
         let Some(at) = heaviest.filter(|_| self.geometry.rows > 1) else { return Ok(Checked::default()) };
-        let Part { counters: first, entries, .. } = self.shorter;
+        let (first, entries) = (self.geometry.counters() - self.geometry.width as usize, self.shorter.entries);
         let decoded = self.decode_one(at, &self.shorter, &self.touched[at].of_first(first))?;
         let epoch = &self.block[at];
         let mut row: Vec<f64> = epoch.counters.unpack_from(first).map(|y| y as f64).collect();
@@ -164,9 +167,9 @@ impl<'a> Decoder<'a> {
 }
 
 /// The counters with mass beyond what is known of them.
-fn touched(columns: &Columns, epoch: &Epoch) -> Result<Touched, DecodeError> {
+fn touched(epoch: &Epoch, known: &[(u32, i64)]) -> Result<Touched, DecodeError> {
     let mut touched = epoch.counters.touched();
-    for (at, known) in known(columns, epoch) {
+    for &(at, known) in known {
         match epoch.counters.get(at as usize) - known {
             0 => touched.remove(at),
             left if left < 0 => return Err(Error::Negative { what: "y", at: at as usize, value: left as f64 }.into()),
@@ -176,7 +179,7 @@ fn touched(columns: &Columns, epoch: &Epoch) -> Result<Touched, DecodeError> {
     Ok(touched)
 }
 
-/// What is known to be in some of the counters: keys that were evicted had this much at least.
+/// What is known to be in some of the counters, in their order.
 fn known(columns: &Columns, epoch: &Epoch) -> Vec<(u32, i64)> {
     let of_key = |&(column, count): &(ColumnId, u64)| columns.indices(column).iter().map(move |&at| (at, count as i64));
     let mut known: Vec<(u32, i64)> = epoch.evicted.iter().flat_map(of_key).collect();

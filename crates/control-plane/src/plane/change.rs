@@ -92,8 +92,7 @@ impl ControlPlane {
         let (decoded, uppers) = if let Mode::Delta { totals, pending, series } = &mut self.mode {
             totals.add_block(&self.segment, pending, &self.settings.em, series)?;
             pending.clear();
-            let sealed = totals.restart();
-            (sealed.estimates().to_vec(), sealed.uppers().to_vec())
+            totals.restart().into_sums()
         } else {
             let decoded = self.freeze_appended_with_open()?;
             (decoded, upper_bounds(&self.segment, &self.segment.cumulative().to_vec(), self.segment.sketch_weight()))

@@ -74,6 +74,7 @@ impl ControlPlane {
         ensure(new <= columns, || format!("{new} columns at the last cut, {columns} now"))?;
         let late = self.late.iter().find(|&&late| !column(late) || (late.0 as usize) < new);
         ensure(late.is_none(), || format!("{late:?} is said to be late, but columns {new} to {columns} are new"))?;
+        check_in_order(&self.late)?;
         let found = self.found_again;
         ensure(found <= columns, || format!("{found} keys found again, of {columns}"))?;
         let evicted = self.evicted.iter().all(|&(id, _)| column(id));
@@ -229,6 +230,11 @@ fn check_pending(pending: &[Epoch], control: &ControlPlane) -> Result<(), Incons
     Ok(())
 }
 
+/// Columns are numbered as they come, so late ones too come one after the other.
+fn check_in_order(late: &[ColumnId]) -> Result<(), Inconsistent> {
+    ensure(late.is_sorted_by(|a, b| a < b), || format!("{} late columns are not in their order", late.len()))
+}
+
 fn check_changes(epoch: &Epoch, mut counters: Vec<i64>, segment: &Segment, keys: usize) -> Result<(), Inconsistent> {
     for &(column, count) in &epoch.evicted {
         ensure(column.0 < epoch.known, || format!("{column:?} was evicted, of {}", epoch.known))?;
@@ -236,6 +242,7 @@ fn check_changes(epoch: &Epoch, mut counters: Vec<i64>, segment: &Segment, keys:
     }
     let odd = epoch.late.iter().find(|late| !(epoch.first_new..epoch.known).contains(&late.0));
     ensure(odd.is_none(), || format!("{odd:?} came late, of {} to {}", epoch.first_new, epoch.known))?;
+    check_in_order(&epoch.late)?;
     let stray = epoch.heavy.iter().find(|(key, _)| key.0 as usize >= keys);
     ensure(stray.is_none(), || format!("{stray:?} changed in the heavy part, of {keys} keys"))
 }
@@ -259,5 +266,63 @@ impl Series {
             ensure(sound, || format!("the epoch that ended at item {} has keys that are not known", epoch.items))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ucl_data_plane::{Base, BloomKind, CounterBits, DataPlane, HeavyKind, KeyFormat, ReportRule};
+
+    use super::*;
+    use crate::decoder::DecoderKind;
+
+    /// Delta adds up by the order of columns: a state that breaks it must not come so far.
+    #[test]
+    fn late_columns_in_another_order_are_refused() {
+        let shape = Shape {
+            heavy: HeavyKind::Voting,
+            slots: 1,
+            vote_ratio: 1,
+            base: Base::CountMin,
+            rows: 3,
+            width: 50,
+            counter_bits: CounterBits::B8,
+            bloom: BloomKind::Classic,
+            bloom_bits: 4_096,
+            bloom_hashes: 2,
+        };
+        let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+        let settings = Settings { decoder: DecoderKind::Delta, ..Settings::default() };
+        let (mut data, mut control) =
+            (DataPlane::<4>::new(config).unwrap(), ControlPlane::new(config, settings).unwrap());
+        fn last(control: &mut ControlPlane) -> &mut Epoch {
+            let Mode::Delta { pending, .. } = &mut control.mode else { unreachable!("delta") };
+            pending.last_mut().expect("an epoch that waits")
+        }
+        for key in 0..40u32 {
+            data.insert(&key.to_le_bytes(), 1, &mut control).unwrap();
+        }
+        data.cut(&mut control);
+        let &mut Epoch { first_new, known, .. } = last(&mut control);
+        assert!(first_new + 1 < known, "two columns are new");
+        let late = |at: [u32; 2]| at.map(|at| ColumnId(first_new + at)).to_vec();
+        last(&mut control).late = late([0, 1]);
+        assert_eq!(control.check(), Ok(()));
+        for at in [[1, 0], [1, 1]] {
+            last(&mut control).late = late(at);
+            assert_eq!(control.check().unwrap_err().0, "2 late columns are not in their order");
+        }
+        // The same of those that no cut has closed yet.
+        last(&mut control).late.clear();
+        for key in 100..140u32 {
+            data.insert(&key.to_le_bytes(), 1, &mut control).unwrap();
+        }
+        let open = |control: &ControlPlane, at: [usize; 2]| {
+            at.map(|at| ColumnId((control.columns_at_cut + at) as u32)).to_vec()
+        };
+        control.late = open(&control, [0, 1]);
+        assert_eq!(control.check(), Ok(()));
+        control.late = open(&control, [1, 0]);
+        assert_eq!(control.check().unwrap_err().0, "2 late columns are not in their order");
     }
 }

@@ -69,8 +69,8 @@ impl Counter for Wide {
     }
 }
 
-/// For systems that [`Narrow::holds`]: 32 bits of mass, 16 of the number of candidates, 16 of their XOR. One word is read and
-/// written where it was three, in half the memory: an epoch (`cargo bench -p ucl-equations epoch`) peels in 0.83 of the time.
+/// For systems that [`Narrow::holds`]: 32 bits of mass, 16 of the number of candidates, 16 of their XOR. One number is read
+/// and written where it was three, in half the memory: an epoch (`cargo bench -p ucl-equations epoch`) peels in 0.83 of the time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Narrow(u64);
 
