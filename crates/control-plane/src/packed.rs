@@ -121,7 +121,8 @@ impl Packed {
 }
 
 /// A bit for each value: `bits` makes so many of eight cells at once.
-fn word_of(cells: &[u8], each: usize, bits: fn(u64) -> u64) -> u64 {
+#[inline(always)]
+fn word_of(cells: &[u8], each: usize, bits: impl Fn(u64) -> u64) -> u64 {
     let (eights, rest) = cells.as_chunks::<8>();
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
