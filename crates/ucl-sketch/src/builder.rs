@@ -24,7 +24,7 @@ pub enum Execution {
     Synchronous,
     /// In threads of its own: inserting never waits for decoding or training.
     Background,
-    /// In a thread of its own that lags behind by some epochs at most: the same answers as [`Execution::Synchronous`], sooner
+    /// In threads of its own that lag behind by some epochs at most: the same answers as [`Execution::Synchronous`], sooner
     /// where there are two cores. Inserting waits for whoever falls behind further.
     // A state does not depend on it, and so does not have it.
     #[serde(skip)]

@@ -1,19 +1,20 @@
-//! The control plane in a thread of its own, some epochs behind at most: the same answers as in the caller's thread, sooner.
+//! The control plane in threads of its own, some epochs behind at most: the same answers as in the caller's thread, sooner.
 //!
 //! The data plane's reports are *noted* as they arise, and a batch of notes, an epoch as a rule, goes over to the other thread,
 //! which takes it in and decodes. Reports arrive in their order, and none is left out or added to another, so that nothing
 //! depends on how fast which thread is; where the control plane cannot keep up, inserting waits. (In
 //! [`Background`](crate::background::Background) it never does, and epochs are added together instead.)
 //!
-//! Whoever asks has all notes taken in first, the thread ended, and the control plane back; the next batch starts another.
+//! Whoever asks has all notes taken in first, and the control plane back; the next batch takes it over there again.
 //!
-//! The control plane decodes in rayon's pool. If all threads of the pool waited for control planes, nobody would decode; so in one of
-//! these nothing goes over, and who asks lends a hand instead of waiting.
+//! The control plane decodes in parallel, and does so in a pool of its own. In the global one it would wait for threads that may
+//! all be waiting for control planes.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::thread;
 
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use ucl_control_plane::ControlPlane;
 use ucl_data_plane::{Config, CounterIndex, Counters, Cut, KeyFlags, KeyRef, Opening, Report, ReportSink};
 
@@ -26,6 +27,8 @@ const LONGEST: usize = 1 << 14;
 
 pub(crate) struct Pipeline {
     notes: Notes,
+    /// One of its threads takes in what comes, all of them decode.
+    pool: ThreadPool,
     // Gone only while one becomes the other.
     stage: Option<Stage>,
 }
@@ -40,12 +43,15 @@ struct Away {
     batches: SyncSender<Notes>,
     /// Batches that were taken in: their memory is used again.
     spent: Receiver<Notes>,
-    thread: JoinHandle<Box<ControlPlane>>,
+    /// The control plane when there are no more batches, or its panic.
+    end: Receiver<thread::Result<Box<ControlPlane>>>,
 }
 
 impl Pipeline {
     pub fn new(control: Box<ControlPlane>) -> Self {
-        Self { notes: Notes::default(), stage: Some(Stage::Here(control)) }
+        let threads = ThreadPoolBuilder::new().thread_name(|at| format!("ucl-control-{at}"));
+        let pool = threads.num_threads(rayon::current_num_threads()).build().expect("the system can start threads");
+        Self { notes: Notes::default(), pool, stage: Some(Stage::Here(control)) }
     }
 
     /// The control plane, with everything taken in.
@@ -61,28 +67,25 @@ impl Pipeline {
 
     /// The open notes go over.
     fn send(&mut self) {
-        if rayon::current_thread_index().is_some() {
-            self.control();
-            return;
-        }
         let away = match self.stage.take().expect("a stage") {
-            Stage::Here(control) => Away::start(control),
+            Stage::Here(control) => Away::start(&self.pool, control),
             Stage::Away(away) => away,
         };
         let next = away.spent.try_recv().unwrap_or_default();
         if away.batches.send(std::mem::replace(&mut self.notes, next)).is_err() {
-            // Only a panic ends the thread while there may be more.
+            // Only a panic ends it while there may be more.
             away.back();
-            unreachable!("the control plane's thread ended, but not by a panic");
+            unreachable!("the control plane took in no more, but not by a panic");
         }
         self.stage = Some(Stage::Away(away));
     }
 }
 
 impl Away {
-    fn start(mut control: Box<ControlPlane>) -> Self {
+    fn start(pool: &ThreadPool, mut control: Box<ControlPlane>) -> Self {
         let (batches, incoming) = sync_channel::<Notes>(WAITING);
         let (done, spent) = channel();
+        let (ended, end) = sync_channel(1);
         let work = move || {
             for mut notes in incoming {
                 notes.replay(&mut *control);
@@ -91,19 +94,16 @@ impl Away {
             }
             control
         };
-        let thread = std::thread::Builder::new().name("ucl-control".into()).spawn(work);
-        Self { batches, spent, thread: thread.expect("the system can start a thread") }
+        // Nobody may be waiting for the control plane either.
+        pool.spawn(move || drop(ended.send(catch_unwind(AssertUnwindSafe(work)))));
+        Self { batches, spent, end }
     }
 
     /// Waits until all batches are taken in. A panic over there goes on here.
     fn back(self) -> Box<ControlPlane> {
         drop(self.batches);
-        while rayon::current_thread_index().is_some() && !self.thread.is_finished() {
-            if rayon::yield_now() != Some(rayon::Yield::Executed) {
-                std::thread::sleep(Duration::from_micros(50));
-            }
-        }
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let end = self.end.recv().expect("an end is always told");
+        end.unwrap_or_else(|panic| resume_unwind(panic))
     }
 }
 
