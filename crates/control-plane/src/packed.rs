@@ -6,7 +6,7 @@ use ucl_equations::sparse::{Shrunk, Touched};
 
 /// Whole numbers packed into 4 or 8 bits, with those that do not fit on the side.
 ///
-/// A block of 16 epochs waits to be decoded together; as 64-bit words they would be by far the largest part of a control
+/// A block of epochs waits to be decoded together; as 64-bit words they would be by far the largest part of a control
 /// plane with few keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Packed {

@@ -74,10 +74,10 @@ fn ones(first: u32, mut word: u64) -> impl Iterator<Item = u32> {
 type Epochs = u16;
 
 /// Columns that one thread goes through at a time.
-const COLUMNS: usize = 4096;
+const COLUMNS: usize = 1024;
 
 /// Words of 64 counters that one thread goes through at a time.
-const WORDS: usize = 128;
+const WORDS: usize = 32;
 
 /// For each epoch of a block, the columns that can have mass in it.
 ///

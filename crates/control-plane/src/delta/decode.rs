@@ -88,9 +88,11 @@ impl<'a> Decoder<'a> {
     ) -> Result<Self, DecodeError> {
         let (columns, geometry) = (segment.columns(), segment.config().shape.geometry());
         let late = block.iter().flat_map(|epoch| &epoch.late).copied().collect();
-        let known: Vec<_> = block.iter().map(|epoch| known(columns, epoch)).collect();
-        let touched: Vec<Touched> =
-            block.par_iter().zip(&known).map(|(epoch, known)| touched(epoch, known)).collect::<Result<_, _>>()?;
+        let masses = block.par_iter().map(|epoch| {
+            let known = known(columns, epoch);
+            Ok((touched(epoch, &known)?, known))
+        });
+        let (touched, known): (Vec<_>, Vec<_>) = masses.collect::<Result<Vec<_>, DecodeError>>()?.into_iter().unzip();
         let entries = usize::from(geometry.per_row() * (geometry.rows - 1));
         let [all, some] = Candidates::new(columns, entries, &touched);
         let whole = Part { entries: columns.degree(), candidates: all };
