@@ -237,3 +237,36 @@ impl Notes {
         self.bytes.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ucl_control_plane::Settings;
+    use ucl_data_plane::{KeyFormat, ReportRule, Shape};
+
+    use super::*;
+
+    /// What only a defect of ours could note: a key whose bytes are not there.
+    fn with_a_broken_batch_away() -> Pipeline {
+        let shape = Shape::PAPER_64KB;
+        let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+        let control = ControlPlane::new(config, Settings::default()).expect("settings that go together");
+        let mut pipeline = Pipeline::new(Box::new(control));
+        pipeline.notes.list.push(Note::Whole { len: 4, flags: KeyFlags::default() });
+        pipeline.send();
+        pipeline
+    }
+
+    #[test]
+    fn a_panic_over_there_goes_on_for_whoever_asks() {
+        let mut pipeline = with_a_broken_batch_away();
+        let asked = catch_unwind(AssertUnwindSafe(|| pipeline.control().cuts()));
+        assert!(asked.is_err(), "an answer without the batch that was lost: {asked:?}");
+    }
+
+    #[test]
+    fn a_panic_over_there_goes_on_for_whoever_inserts_and_never_leaves_them_waiting() {
+        let mut pipeline = with_a_broken_batch_away();
+        let sent = catch_unwind(AssertUnwindSafe(|| (0..=WAITING + 1).for_each(|_| pipeline.send())));
+        assert!(sent.is_err(), "batches went to a control plane that is no more");
+    }
+}
