@@ -28,6 +28,8 @@
 mod decode;
 mod merge;
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use ucl_data_plane::ReportRule;
@@ -201,6 +203,14 @@ impl Totals {
             self.uppers[column.0 as usize] = least(columns.indices(column), &cumulative);
         }
         tight::grow(&mut self.estimates, known, 0.0);
+    }
+
+    /// An epoch with these counters is added to one in which these columns were new. Their bounds have what the first part allows, and the
+    /// sum of both will add nothing to them: they get what the second part allows now.
+    pub fn new_in_the_first_part(&mut self, columns: &Columns, new: Range<u32>, counters: impl Fn(usize) -> i64) {
+        for column in new {
+            self.uppers[column as usize] += least(columns.indices(ColumnId(column)), &counters);
+        }
     }
 
     /// Decodes a block of epochs of a segment, in parallel, and adds it up; `series` gets each epoch's counts.

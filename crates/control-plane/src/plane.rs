@@ -325,7 +325,10 @@ impl ControlPlane {
             let late = delta::worth_a_look(self.segment.config().rule, &self.late);
             let epoch = Epoch { counters, weight, known, first_new, late, evicted, heavy, items: cut.items };
             match pending.last_mut() {
-                Some(last) if self.lagging => last.add(epoch),
+                Some(last) if self.lagging => {
+                    totals.new_in_the_first_part(columns, last.first_new..last.known, |at| epoch.counters.get(at));
+                    last.add(epoch);
+                }
                 _ => pending.push(epoch),
             }
             if delta::is_full(pending) {

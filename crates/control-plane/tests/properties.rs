@@ -38,12 +38,25 @@ fn stream() -> impl Strategy<Value = Vec<(u32, u64)>> {
 
 /// Inserts the stream with a cut every `interval` items; the last epoch stays open.
 fn run(config: Config, decoder: DecoderKind, stream: &[(u32, u64)], interval: usize) -> (DataPlane<4>, ControlPlane) {
+    run_lagging(config, decoder, stream, interval, &[false])
+}
+
+/// The same, and the control plane lags at the cuts for which `lags`, over and over again, says so.
+fn run_lagging(
+    config: Config,
+    decoder: DecoderKind,
+    stream: &[(u32, u64)],
+    interval: usize,
+    lags: &[bool],
+) -> (DataPlane<4>, ControlPlane) {
     let mut data = DataPlane::<4>::new(config).unwrap();
     let settings = Settings { decoder, train_every: None, ..Settings::default() };
     let mut control = ControlPlane::new(config, settings).unwrap();
+    let mut lags = lags.iter().cycle();
     for (i, &(key, weight)) in stream.iter().enumerate() {
         data.insert(&key.to_le_bytes(), weight, &mut control).unwrap();
         if (i + 1) % interval == 0 {
+            control.set_lagging(*lags.next().unwrap());
             data.cut(&mut control);
         }
     }
@@ -65,7 +78,10 @@ fn check_bounds(
     stream: &[(u32, u64)],
     interval: usize,
 ) -> Result<(), TestCaseError> {
-    let (data, mut control) = run(config, decoder, stream, interval);
+    bounds_hold(run(config, decoder, stream, interval), stream)
+}
+
+fn bounds_hold((data, mut control): (DataPlane<4>, ControlPlane), stream: &[(u32, u64)]) -> Result<(), TestCaseError> {
     let before = data.clone();
     let view = control.view(|sink| data.peek(sink)).unwrap();
     prop_assert_eq!(&data, &before);
@@ -106,6 +122,17 @@ proptest! {
         check_bounds(config, DecoderKind::Delta, &stream, interval)?;
     }
 
+    /// Epochs that are added together, because decoding lags behind, have bounds as true as those that are not.
+    #[test]
+    fn bounds_hold_while_delta_lags(
+        config in config(Base::CountMin),
+        stream in stream(),
+        interval in 1usize..80,
+        lags in prop::collection::vec(any::<bool>(), 1..20),
+    ) {
+        bounds_hold(run_lagging(config, DecoderKind::Delta, &stream, interval, &lags), &stream)?;
+    }
+
     #[test]
     fn bounds_hold_for_count_sketch(
         config in config(Base::CountSketch),
@@ -116,13 +143,13 @@ proptest! {
         check_bounds(config, decoder, &stream, interval)?;
     }
 
-    /// With counters and filter to spare, delta is exact, whatever the stream and the interval.
+    /// With counters and filter to spare, delta is exact, whatever the stream and the interval, also while it lags.
     #[test]
-    fn ample_memory_is_exact(stream in stream(), interval in 1usize..200, seed: u64, narrow: bool) {
+    fn ample_memory_is_exact(stream in stream(), interval in 1usize..200, seed: u64, narrow: bool, lags: [bool; 5]) {
         let counter_bits = if narrow { CounterBits::B4 } else { CounterBits::B32 };
         let shape = Shape { slots: 2, width: 2048, counter_bits, bloom_bits: 1 << 16, ..Shape::PAPER_64KB };
         let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed };
-        let (data, mut control) = run(config, DecoderKind::Delta, &stream, interval);
+        let (data, mut control) = run_lagging(config, DecoderKind::Delta, &stream, interval, &lags);
         let view = control.view(|sink| data.peek(sink)).unwrap();
         for (key, truth) in exact(&stream) {
             prop_assert_eq!(view.estimate(&key.to_le_bytes()).estimate, truth);
