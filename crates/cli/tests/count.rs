@@ -48,6 +48,17 @@ fn far_more_keys_than_planned_for_are_told_of() {
     assert!(answer.contains("planned for 512: --expected-keys 2"), "2,342 came: {answer}");
 }
 
+/// A Bloom filter that claims every key cannot tell how many there were.
+#[test]
+fn more_keys_than_can_be_told_are_no_number() {
+    let keys: String = (0..100_000).map(|key| format!("{key}\n")).collect();
+    let run = Folder::new().pipe(keys, "count --memory 1KB --report-rule new --seed 1");
+    let text = run.fine();
+    let line = text.lines().find(|line| line.starts_with(" keys")).unwrap();
+    assert!(line.ends_with("known, more than can be told never reported"), "{line}");
+    assert!(text.contains("far more keys came than planned for: more --memory or --expected-keys would name them"));
+}
+
 #[test]
 fn the_report_rule_can_be_chosen() {
     let folder = Folder::with("words", words());

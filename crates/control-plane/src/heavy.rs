@@ -19,16 +19,35 @@ pub(crate) struct Held {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct HeavyMirror {
     slots: Vec<Option<Held>>,
+    /// The last slot that was reported for the cut under way.
+    #[serde(skip)]
+    reported: Option<u32>,
 }
 
 impl HeavyMirror {
     pub fn new(slots: u32) -> Self {
-        Self { slots: vec![None; slots as usize] }
+        Self { slots: vec![None; slots as usize], reported: None }
     }
 
     /// How many slots there are.
     pub fn len(&self) -> usize {
         self.slots.len()
+    }
+
+    /// A slot is reported for the cut under way: those that changed are, in their order. The one before, if that is not so.
+    pub fn report(&mut self, slot: u32) -> Result<(), u32> {
+        let before = self.reported.replace(slot);
+        before.filter(|&before| before >= slot).map_or(Ok(()), Err)
+    }
+
+    /// The cut came: all slots that changed were reported.
+    pub fn settle(&mut self) {
+        self.reported = None;
+    }
+
+    /// What all slots hold.
+    pub fn weight(&self) -> u128 {
+        self.iter().map(|held| u128::from(held.count)).sum()
     }
 
     /// Whether the slot is held.

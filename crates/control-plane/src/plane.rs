@@ -251,8 +251,9 @@ impl ControlPlane {
             KeyRef::Digest(digest) => (self.intern(&digest)?.0, true),
             KeyRef::Digested { digest, bytes } => {
                 let (id, new) = self.intern(&digest)?;
-                if new {
-                    Arc::make_mut(&mut self.registry).name_newest(bytes);
+                // One that the Bloom filter had lost may be known from its slot.
+                if new || !self.registry.is_named(id) {
+                    Arc::make_mut(&mut self.registry).give_name(id, bytes);
                 }
                 // First sight is not yet the sketch; but the key may enter it unseen, so it needs a column.
                 (id, false)
@@ -278,6 +279,7 @@ impl ControlPlane {
         if slot as usize >= self.heavy.len() {
             return Err(ReportError::Slot { slot, slots: self.heavy.len() as u32 });
         }
+        self.heavy.report(slot).map_err(|before| ReportError::SlotOrder { slot, before })?;
         let holder = holder.map(|identity| self.intern(identity)).transpose()?.map(|(id, _)| id);
         if let Some(former) = self.heavy.change(slot, holder, count, &mut self.heavy_changes) {
             self.went_into_the_sketch(former);
@@ -305,6 +307,7 @@ impl ControlPlane {
         }
         let before = self.segment.sketch_weight();
         let counters = self.segment.close_epoch(cut)?;
+        self.check_heavy(cut)?;
         self.smallest_weight = cut.smallest_weight;
         self.at_cut = (cut.items, cut.weight);
         self.cuts += 1;
@@ -343,6 +346,16 @@ impl ControlPlane {
             self.train()?;
         }
         Ok(())
+    }
+
+    /// What is in no sketch must be in the heavy part.
+    fn check_heavy(&mut self, cut: &Cut<'_>) -> Result<(), ReportError> {
+        self.heavy.settle();
+        let reported = self.heavy.weight();
+        let earlier = self.earlier_weight().map_or(i128::MAX, i128::from);
+        let weight = i128::from(cut.weight) - i128::from(cut.sketch_weight) - earlier;
+        let same = u128::try_from(weight).is_ok_and(|weight| weight == reported);
+        same.then_some(()).ok_or(ReportError::Heavy { items: cut.items, weight, reported })
     }
 
     /// Trains the learned decoder on the window, now; nothing for other decoders.

@@ -120,30 +120,29 @@ impl Registry {
         (KeyId(id), true)
     }
 
-    /// Gives the newest key its full name (long keys only).
-    pub fn name_newest(&mut self, name: &[u8]) {
+    /// Gives a key its full name, unless it has one (long keys only). It may have been known by its digest alone; then every later name
+    /// moves: rare.
+    pub fn give_name(&mut self, id: KeyId, name: &[u8]) {
         debug_assert!(self.format == KeyFormat::Digest);
-        tight::extend(&mut self.names, name);
-        if let Some(end) = self.name_ends.last_mut() {
-            *end = self.names.len() as u64;
+        if self.is_named(id) {
+            return;
         }
-    }
-
-    /// Gives a key its full name that was known by its digest alone. Every later name moves: rare.
-    fn name_late(&mut self, id: KeyId, name: &[u8]) {
         let at = id.0 as usize;
-        let end = self.name_ends[at] as usize;
-        self.names.splice(end..end, name.iter().copied());
+        if at + 1 == self.len() {
+            tight::extend(&mut self.names, name);
+        } else {
+            let end = self.name_ends[at] as usize;
+            self.names.splice(end..end, name.iter().copied());
+        }
         self.name_ends[at..].iter_mut().for_each(|end| *end += name.len() as u64);
     }
 
     /// Learns all keys of another registry of the same format and digests; their numbers here, in order.
     pub(crate) fn merge(&mut self, other: &Self) -> Vec<KeyId> {
         let learn = |theirs: KeyId| {
-            let (id, new) = self.intern(other.identity_of(theirs));
-            if self.format == KeyFormat::Digest && other.is_named(theirs) && !self.is_named(id) {
-                let name = other.key(theirs);
-                if new { self.name_newest(name) } else { self.name_late(id, name) }
+            let id = self.intern(other.identity_of(theirs)).0;
+            if self.format == KeyFormat::Digest && other.is_named(theirs) {
+                self.give_name(id, other.key(theirs));
             }
             id
         };
@@ -285,9 +284,9 @@ mod tests {
         let seed = HashSeed::new(1);
         let (mut ours, mut theirs) = (Registry::new(KeyFormat::Digest, seed), Registry::new(KeyFormat::Digest, seed));
         let learn = |registry: &mut Registry, name: &[u8], named: bool| {
-            registry.intern(&digest(name, seed.digest_seed()));
+            let (id, _) = registry.intern(&digest(name, seed.digest_seed()));
             if named {
-                registry.name_newest(name);
+                registry.give_name(id, name);
             }
         };
         learn(&mut ours, b"first", true);
@@ -312,8 +311,10 @@ mod tests {
         for name in names {
             let mut room = [0; 16];
             let identity = registry.identity(name, &mut room).unwrap().to_vec();
-            assert!(registry.intern(&identity).1);
-            registry.name_newest(name);
+            let (id, new) = registry.intern(&identity);
+            assert!(new);
+            registry.give_name(id, name);
+            registry.give_name(id, b"another");
         }
         let (unnamed, _) = registry.intern(&[7; 16]);
         for (id, name) in registry.ids().zip(names) {

@@ -2,7 +2,8 @@
 //!
 //! Counters arrive as remainders with carries; the segment rebuilds what 64-bit counters would hold, and checks it:
 //! every row of unsigned counters must add up to the weight that the data plane says it put in. A lost, repeated or
-//! reordered report breaks that sum, and is named, never silently wrong.
+//! reordered carry or cut breaks that sum, and is named, never silently wrong. (Signed counters have no such sum: their carries are
+//! checked, and their cuts only by the link, whose messages are numbered.)
 
 use std::borrow::Cow;
 
@@ -143,6 +144,26 @@ pub enum ReportError {
         slot: u32,
         /// There are.
         slots: u32,
+    },
+    /// Slots that are not in their order: reports were repeated or exchanged.
+    #[error("a cut reports heavy slot {slot} after slot {before}: a report was repeated, or came out of its order")]
+    SlotOrder {
+        /// Named.
+        slot: u32,
+        /// The one before.
+        before: u32,
+    },
+    /// What the slots hold does not add up.
+    #[error(
+        "at item {items} the heavy part holds {weight}, but {reported} by what was reported of its slots: a report was lost"
+    )]
+    Heavy {
+        /// Item index of the cut.
+        items: u64,
+        /// What the stream has and no sketch.
+        weight: i128,
+        /// By the reports.
+        reported: u128,
     },
     /// A segment was opened while the one before still had an open epoch: its last cut was lost.
     #[error("a segment was opened, but the cut that ends the one before never came")]

@@ -14,7 +14,7 @@
 mod merge;
 
 use std::collections::{HashMap, VecDeque};
-use std::ops::RangeBounds;
+use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -90,7 +90,7 @@ pub struct Series {
     dropped: u64,
 }
 
-/// A key whose rate changed.
+/// A key whose rate changed. Rates are per epoch of the usual length (see [`Series::changes`]).
 ///
 /// ```
 /// use ucl_control_plane::{Change, KeyId};
@@ -101,9 +101,9 @@ pub struct Series {
 pub struct Change {
     /// The key.
     pub key: KeyId,
-    /// Its mean per epoch in the first range.
+    /// Per epoch in the first range.
     pub before: f64,
-    /// Its mean per epoch in the second.
+    /// Per epoch in the second.
     pub after: f64,
 }
 
@@ -146,19 +146,34 @@ impl Series {
 
     /// The kept epochs of a range, 0 being the oldest kept.
     pub fn epochs(&self, range: impl RangeBounds<usize>) -> impl DoubleEndedIterator<Item = &EpochCounts> {
-        let bound = |bound: std::ops::Bound<&usize>, open: usize, past: usize| match bound {
-            std::ops::Bound::Included(&at) => at + past,
-            std::ops::Bound::Excluded(&at) => at + 1 - past,
-            std::ops::Bound::Unbounded => open,
+        self.epochs.range(self.kept(range)).map(|epoch| &**epoch)
+    }
+
+    /// What of a range is kept.
+    fn kept(&self, range: impl RangeBounds<usize>) -> Range<usize> {
+        let bound = |bound: Bound<&usize>, open: usize, past: usize| match bound {
+            Bound::Included(&at) => at.saturating_add(past),
+            Bound::Excluded(&at) => at.saturating_add(1 - past),
+            Bound::Unbounded => open,
         };
         let end = bound(range.end_bound(), self.len(), 1).min(self.len());
-        let start = bound(range.start_bound(), 0, 0).min(end);
-        self.epochs.range(start..end).map(|epoch| &**epoch)
+        bound(range.start_bound(), 0, 0).min(end)..end
+    }
+
+    /// How many items a kept epoch has. Of the oldest one, if the one before is no longer kept, as many as the next one has.
+    pub fn length(&self, epoch: usize) -> u64 {
+        let end = |at: usize| self.epochs.get(at).map(|epoch| epoch.items);
+        match (epoch.checked_sub(1).and_then(end), end(epoch)) {
+            (_, None) => 0,
+            (Some(begin), Some(end)) => end.saturating_sub(begin),
+            (None, Some(end)) if self.dropped == 0 => end,
+            (None, Some(_)) => self.length(epoch + 1),
+        }
     }
 
     /// A key's count over a range of kept epochs.
     pub fn count(&self, key: KeyId, range: impl RangeBounds<usize>) -> f64 {
-        self.epochs(range).map(|epoch| epoch.of(key)).sum()
+        self.epochs(range).fold(0.0, |sum, epoch| sum + epoch.of(key))
     }
 
     /// A key's count over the last `n` epochs, the open one included.
@@ -180,15 +195,26 @@ impl Series {
         sums
     }
 
-    /// The `n` keys whose mean per epoch differs most between two ranges.
+    /// The `n` keys whose rate differs most between two ranges: their counts per epoch of the usual length, the median of both ranges.
+    /// The open epoch is mostly shorter than the others, and epochs that were added together are longer; they count for as much as their
+    /// items do.
     pub fn changes(
         &self,
         before: impl RangeBounds<usize> + Clone,
         after: impl RangeBounds<usize> + Clone,
         n: usize,
     ) -> Vec<Change> {
-        let epochs = |count: usize| count.max(1) as f64;
-        let (was, is) = (epochs(self.epochs(before.clone()).count()), epochs(self.epochs(after.clone()).count()));
+        let [earlier, later] = [self.kept(before.clone()), self.kept(after.clone())]
+            .map(|range| range.map(|epoch| self.length(epoch)).collect::<Vec<u64>>());
+        let mut lengths = [&earlier[..], &later].concat();
+        lengths.sort_unstable();
+        let usual = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
+        let epochs = |lengths: &[u64]| match lengths.iter().sum::<u64>() {
+            // Nothing came, or nothing but weightless ends of epochs.
+            0 => lengths.len().max(1) as f64,
+            items => items as f64 / usual.max(1) as f64,
+        };
+        let (was, is) = (epochs(&earlier), epochs(&later));
         let (old, new) = (self.sums(before), self.sums(after));
         let gone = old.keys().filter(|key| !new.contains_key(key));
         let mut changes: Vec<Change> = new
@@ -228,7 +254,7 @@ mod tests {
         let mut series = Series::new(4);
         for epoch in 0..6u32 {
             let parts = vec![(KeyId(1), 10.0), (KeyId(epoch), 2.0), (KeyId(9), 5.0), (KeyId(9), -5.0)];
-            series.push(EpochCounts::new(u64::from(epoch), parts));
+            series.push(EpochCounts::new(100 * u64::from(epoch + 1), parts));
         }
         series
     }
@@ -243,6 +269,8 @@ mod tests {
         assert_eq!(series.last(KeyId(5), 1), 2.0);
         assert_eq!(series.last(KeyId(1), 100), 40.0);
         assert_eq!(series.count(KeyId(9), ..), 0.0, "what cancels is not kept");
+        assert_eq!(series.count(KeyId(1), 0..=usize::MAX), 40.0);
+        assert_eq!(series.count(KeyId(1), (Bound::Excluded(usize::MAX), Bound::Unbounded)).to_bits(), 0);
         assert_eq!(series.top(.., 1), [(KeyId(1), 40.0)]);
     }
 
@@ -259,5 +287,26 @@ mod tests {
         let changes = series.changes(0..3, 3..4, 2);
         assert_eq!(changes[0], Change { key: KeyId(5), before: 0.0, after: 2.0 });
         assert!(changes.iter().all(|change| change.key != KeyId(1)));
+    }
+
+    /// A tenth of an epoch has a tenth of the items: nothing changed.
+    #[test]
+    fn an_epoch_that_has_just_begun_is_no_fall() {
+        let mut series = series();
+        series.push(EpochCounts::new(610, vec![(KeyId(1), 1.0), (KeyId(7), 3.0)]));
+        assert_eq!((0..5).map(|epoch| series.length(epoch)).collect::<Vec<_>>(), [100, 100, 100, 10, 0]);
+        let changes = series.changes(1..3, 3..4, 9);
+        assert_eq!(changes[0], Change { key: KeyId(7), before: 0.0, after: 30.0 });
+        assert_eq!(changes.iter().find(|change| change.key == KeyId(1)).map(|change| change.after), Some(10.0));
+    }
+
+    #[test]
+    fn epochs_without_an_item_can_be_compared() {
+        let mut series = Series::new(4);
+        for _ in 0..4 {
+            series.push(EpochCounts::new(0, vec![(KeyId(1), 6.0)]));
+        }
+        assert_eq!(series.changes(0..1, 2..4, 1), [Change { key: KeyId(1), before: 6.0, after: 6.0 }]);
+        assert_eq!(series.changes(0..1, 4..9, 1), [Change { key: KeyId(1), before: 6.0, after: 0.0 }]);
     }
 }

@@ -37,7 +37,9 @@ impl Period {
 
     /// How many epochs must be kept to answer, and how many were asked to be.
     pub fn epochs(&self, args: &Args) -> usize {
-        self.last.unwrap_or(0).max(2 * self.compare.unwrap_or(0)).max(args.keep.unwrap_or(0))
+        // The open epoch may be too short to be compared, and is kept all the same.
+        let compared = self.compare.map_or(0, |n| n.saturating_mul(2).saturating_add(1));
+        self.last.unwrap_or(0).max(compared).max(args.keep.unwrap_or(0))
     }
 
     /// Asks a view.
@@ -51,7 +53,11 @@ impl Period {
             0 => None,
             epoch => series.epochs(epoch - 1..epoch).next().map(|before| before.items),
         };
-        let span = |from: usize, to: usize| Span { epochs: to - from, first_item: begin(from).map(|items| items + 1) };
+        let span = |from: usize, to: usize| Span {
+            epochs: to - from,
+            first_item: begin(from).map(|items| items + 1),
+            last_item: begin(to).filter(|_| to < kept),
+        };
         let last = self.last.map(|n| {
             let from = kept.saturating_sub(n);
             let count = |(key, count): (KeyId, f64)| Count { key: name(key), count: whole(count) };
@@ -59,16 +65,19 @@ impl Period {
             Last { span: span(from, kept), keys }
         });
         let changes = self.compare.map(|n| {
+            // What has just begun says little of rates.
+            let too_short = kept > 1 && series.length(kept - 1) < series.length(kept - 2) / 2;
+            let to = kept - usize::from(too_short);
             // With few epochs, the newer half against the older.
-            let n = n.min(kept / 2);
-            let (middle, from) = (kept - n, kept - 2 * n);
+            let n = n.min(to / 2);
+            let (middle, from) = (to - n, to - 2 * n);
             let change = |change: ucl_sketch::Change| Change {
                 key: name(change.key),
                 before: tenth(change.before),
                 after: tenth(change.after),
             };
-            let keys = series.changes(from..middle, middle.., self.top).into_iter().map(change).collect();
-            Changes { before: span(from, middle), after: span(middle, kept), keys }
+            let keys = series.changes(from..middle, middle..to, self.top).into_iter().map(change).collect();
+            Changes { before: span(from, middle), after: span(middle, to), keys }
         });
         OverTime { epochs_kept: kept, bytes_kept: series.memory(), last, changes }
     }
@@ -101,6 +110,8 @@ pub struct Span {
     pub epochs: usize,
     /// Number of the first item, counted from 1; `None` if it is no longer known.
     pub first_item: Option<u64>,
+    /// Number of the last item; `None` for the end of the stream.
+    pub last_item: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -124,7 +135,7 @@ pub struct Changes {
     pub keys: Vec<Change>,
 }
 
-/// A key's mean per epoch, before and after.
+/// A key's count per epoch of the usual length, before and after.
 #[derive(Debug, Serialize)]
 pub struct Change {
     pub key: String,

@@ -66,9 +66,10 @@ pub fn top(rows: &[Row], total: u64, audited: bool) -> String {
     table(&header, &[true, false, true, true, true, true, true], rows.iter().enumerate().map(cells))
 }
 
-/// "the last 4 epochs, from item 48,001 on"
+/// "4 epochs, from item 48,001 on", or "to 64,000"
 fn span(span: Span) -> String {
-    let from = span.first_item.map_or(String::new(), |item| format!(", from item {} on", count(item)));
+    let to = span.last_item.map_or(" on".to_owned(), |item| format!(" to {}", count(item)));
+    let from = span.first_item.map_or(String::new(), |item| format!(", from item {}{to}", count(item)));
     format!("{}{from}", counted(span.epochs as u64, "epoch"))
 }
 
@@ -180,16 +181,24 @@ fn summary(answer: &Answer, text: &mut String) {
 
 /// Far more keys than the sketch was planned for: the same bytes could be used better.
 fn more_keys(answer: &Answer) -> Option<String> {
-    let (came, expected) = (answer.keys as u64 + answer.never_reported.round() as u64, answer.expected_keys);
+    let (known, lost, expected) = (answer.keys as u64, answer.never_reported, answer.expected_keys);
+    if lost.is_infinite() {
+        return Some(
+            "far more keys came than planned for: more --memory or --expected-keys would name them".to_owned(),
+        );
+    }
+    let came = known.saturating_add(lost.round() as u64);
     let advice = || format!("planned for {}: --expected-keys {came} gives better counts another time", count(expected));
-    (came > 2 * expected).then(advice)
+    (came > expected.saturating_mul(2)).then(advice)
 }
 
 fn about(lost: f64) -> String {
     match lost {
         lost if lost < 0.05 => "about 0".to_owned(),
         lost if lost < 10.0 => format!("about {lost:.1}"),
-        lost => format!("about {}", count(lost.round() as u64)),
+        lost if lost.is_finite() => format!("about {}", count(lost.round() as u64)),
+        // The Bloom filter is so full that it claims nearly every key.
+        _ => "more than can be told".to_owned(),
     }
 }
 

@@ -85,7 +85,7 @@ impl ControlPlane {
     }
 
     /// The weight in all segments before the open one, dropped ones included.
-    pub(super) fn earlier_weight(&self) -> Option<u64> {
+    pub(crate) fn earlier_weight(&self) -> Option<u64> {
         let sealed = self.past.sealed.iter().chain(&self.appended).map(|sealed| Some(sealed.segment.sketch_weight()));
         let dropped = self.past.dropped.iter().map(|end| end.weight.checked_sub(end.held_weight()?));
         sealed.chain(dropped).try_fold(0u64, |sum, weight| sum.checked_add(weight?))
