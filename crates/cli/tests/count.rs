@@ -59,6 +59,19 @@ fn more_keys_than_can_be_told_are_no_number() {
     assert!(text.contains("far more keys came than planned for: more --memory or --expected-keys would name them"));
 }
 
+/// What the counters have beyond all known keys is told, and not given to any of them.
+#[test]
+fn weight_that_no_known_key_can_have_is_told_of() {
+    let folder = Folder::new();
+    let count = "count zipf:1.0:20000:3000 --seed 1 --memory 8KB --interval 1000 --expected-keys 300 --report-rule new";
+    let unexplained = folder.run(&format!("{count} --json")).json()["unexplained"].as_u64().unwrap();
+    let text = folder.run(count).fine().replace(',', "");
+    let said = format!("a weight of {unexplained} in the sketch fits no known key");
+    assert!(unexplained > 0 && text.contains(&said), "{said}: {text}");
+    let ample = folder.run("count zipf:1.0:20000:300 --seed 1 --memory 64KB --json").json();
+    assert_eq!(ample.get("unexplained"), None);
+}
+
 #[test]
 fn the_report_rule_can_be_chosen() {
     let folder = Folder::with("words", words());

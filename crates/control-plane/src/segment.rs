@@ -100,6 +100,14 @@ pub enum ReportError {
         /// There are.
         counters: usize,
     },
+    /// More than a counter can have.
+    #[error("a carry of {times} to counter {at} is beyond 64 bits")]
+    CarrySize {
+        /// The counter.
+        at: u32,
+        /// How often it overflowed.
+        times: i64,
+    },
     /// A cut with another number of counters.
     #[error("a cut has {got} counters, but the sketch has {want}")]
     Counters {
@@ -262,7 +270,8 @@ impl Segment {
             self.carried = Tally::zeros(counters);
         }
         let unit = self.config.shape.counter_bits.carry_unit(self.config.shape.signed());
-        self.carried.add_at(at as usize, times * unit);
+        let carried = times.checked_mul(unit).ok_or(ReportError::CarrySize { at, times })?;
+        self.carried.add_at(at as usize, carried);
         self.carries = self.carries.wrapping_add(times as u64);
         Ok(())
     }

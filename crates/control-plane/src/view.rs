@@ -557,7 +557,7 @@ impl QueryView {
         (&self.segment.mapping, &self.segment.counters)
     }
 
-    /// Delta only: weight in the sketch that no known key can explain.
+    /// Delta only: weight in the open segment that no known key can explain.
     pub fn unexplained(&self) -> u64 {
         self.unexplained
     }

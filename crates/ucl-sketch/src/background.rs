@@ -6,6 +6,7 @@
 //! and hands the trained network back.
 
 use std::convert::Infallible;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver as Channel, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -34,7 +35,21 @@ struct Shared {
     sent: AtomicU64,
     taken: Mutex<u64>,
     progress: Condvar,
+    /// Nothing will be taken in any more.
+    ended: AtomicBool,
     stop: Arc<AtomicBool>,
+}
+
+/// Tells whoever waits that the drain thread is no more, also if it panicked.
+struct End(Arc<Shared>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        // Under the lock: nobody is between looking and waiting.
+        let _taken = lock(&self.0.taken);
+        self.0.ended.store(true, Ordering::Release);
+        self.0.progress.notify_all();
+    }
 }
 
 impl Background {
@@ -72,19 +87,23 @@ impl Background {
             sent: AtomicU64::new(0),
             taken: Mutex::new(0),
             progress: Condvar::new(),
+            ended: AtomicBool::new(false),
             stop,
         });
         let (sender, channel): (Sender<Vec<u8>>, _) = channel();
         let counting = Arc::clone(&shared);
         let out: Out = Box::new(move |message: &[u8]| {
             counting.sent.fetch_add(1, Ordering::Release);
-            // The drain thread outlives the encoder unless it panicked, and then `with_control` says so.
+            // The drain thread outlives the encoder unless it panicked, and then `with_control` panics too.
             let _ = sender.send(message.to_vec());
         });
         let draining = Arc::clone(&shared);
         let drain = std::thread::Builder::new()
             .name("ucl-drain".into())
-            .spawn(move || drain(&channel, &draining, receiver, train_every))
+            .spawn(move || {
+                let _end = End(Arc::clone(&draining));
+                drain(&channel, &draining, receiver, train_every);
+            })
             .expect("the system can start a thread");
         // Should it fail, `out` goes with it, and the drain thread ends.
         let encoder = Some(Box::new(encoder(out)?));
@@ -95,15 +114,20 @@ impl Background {
         self.encoder.as_mut().expect("there until dropped")
     }
 
-    /// Runs `f` once all that was sent has been taken in.
+    /// Runs `f` once all that was sent has been taken in. A panic of the drain thread goes on here.
     pub fn with_control<T>(&mut self, f: impl FnOnce(&mut ControlPlane) -> T) -> T {
         self.encoder().flush();
         let sent = self.shared.sent.load(Ordering::Acquire);
         let mut taken = lock(&self.shared.taken);
-        while *taken < sent {
+        while *taken < sent && !self.shared.ended.load(Ordering::Acquire) {
             taken = self.shared.progress.wait(taken).unwrap_or_else(PoisonError::into_inner);
         }
+        let all = *taken == sent;
         drop(taken);
+        if !all {
+            let panic = self.drain.take().and_then(|drain| drain.join().err());
+            resume_unwind(panic.unwrap_or_else(|| Box::new("the control plane ended before all was taken in")));
+        }
         f(&mut lock(&self.shared.control))
     }
 }
@@ -163,5 +187,27 @@ fn drain(channel: &Channel<Vec<u8>>, shared: &Arc<Shared>, mut receiver: Receive
     }
     if let Some(trainer) = trainer {
         let _ = trainer.join();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use ucl_data_plane::{KeyFormat, ReportRule, Shape};
+
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_drain_thread_never_leaves_anyone_waiting() {
+        let shape = Shape::PAPER_64KB;
+        let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+        let mut background = Background::start(config, Settings::default()).expect("settings that go together");
+        background.with_control(|_| ());
+        // What only a defect of ours could bring about: more messages taken in than were sent.
+        *lock(&background.shared.taken) += 2;
+        background.encoder().report(Report::Carry { at: ucl_data_plane::CounterIndex(0), times: 1 });
+        let asked = catch_unwind(AssertUnwindSafe(|| background.with_control(|control| control.cuts())));
+        assert!(asked.is_err(), "an answer without what was lost: {asked:?}");
     }
 }

@@ -45,6 +45,9 @@ pub struct Answer {
     /// The share of a left-out row that is predicted wrongly.
     #[serde(serialize_with = "residual", skip_serializing_if = "Option::is_none")]
     pub self_check: Option<SelfCheck>,
+    /// Weight in the sketch that fits no known key.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unexplained: u64,
     #[serde(flatten)]
     pub over_time: Option<OverTime>,
     #[serde(rename = "skipped", serialize_with = "skipped_count", skip_serializing_if = "none_skipped")]
@@ -67,6 +70,10 @@ pub struct Answer {
     /// Seconds until the last item was in; decoding of earlier epochs included.
     #[serde(skip)]
     pub counting: f64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 fn none_skipped(skipped: &Skipped) -> bool {
@@ -174,6 +181,7 @@ impl Answer {
             prefixes: prefix_sums(view, format, &asked.prefixes, exact),
             audit: exact.map(|exact| audit(view, exact)),
             self_check: None,
+            unexplained: view.unexplained(),
             over_time: None,
             skipped: Skipped::default(),
             configured: view.decoder().name(),

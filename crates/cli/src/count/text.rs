@@ -156,6 +156,10 @@ fn summary(answer: &Answer, text: &mut String) {
     if let Some(check) = &answer.self_check {
         line("check", check.to_string());
     }
+    if answer.unexplained > 0 {
+        let label = if answer.self_check.is_some() { "" } else { "check" };
+        line(label, format!("a weight of {} in the sketch fits no known key", count(answer.unexplained)));
+    }
     if let Some(kept) = &answer.over_time {
         let each = kept.bytes_kept / kept.epochs_kept.max(1);
         let epochs = counted(kept.epochs_kept as u64, "epoch");
