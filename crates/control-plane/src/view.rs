@@ -222,6 +222,9 @@ impl ControlPlane {
             }
             over_time = series.clone();
             totals.add_block(&segment, &block, &self.settings.em, &mut over_time)?;
+            if block.len() > pending.len() && peeked.items == self.at_cut.0 {
+                over_time.fold_last();
+            }
             unexplained = totals.unexplained();
             let check = Check::Told(totals.checked().share());
             let (estimates, uppers) = totals.into_sums();
@@ -301,11 +304,12 @@ impl ControlPlane {
             record.lower = record.lower.saturating_sub(held.count);
             record.upper = record.upper.saturating_sub(held.count);
         }
-        // No key can have more than the stream.
+        // No key can have more than the stream; and one that is known came, if not before counting starts.
+        let once = if past.since_items() == 0 { smallest } else { 0 };
         for record in &mut records {
             record.upper = record.upper.min(peeked.weight - past.since_weight());
-            record.estimate = record.estimate.min(record.upper);
-            record.lower = record.lower.min(record.upper);
+            record.estimate = record.estimate.max(once).min(record.upper);
+            record.lower = record.lower.max(once).min(record.upper);
         }
         let segment = SegmentAtCut {
             mapping: Segment::new(config),

@@ -351,3 +351,32 @@ fn narrow_shapes_have_many_more_counters() {
     let short = plan(DecoderKind::Delta, Request { interval: Some(1_000), ..request }).unwrap();
     assert_eq!(short.shape.counter_bits, CounterBits::B4, "short epochs need few bits");
 }
+
+/// The last epochs of streams that were merged are the last epochs of each, however many there are and whether or not their epochs had
+/// just ended.
+#[test]
+fn the_last_epochs_of_merged_streams_are_those_of_each() {
+    for items in [4_000u32, 3_970] {
+        let device = |first: u32| {
+            let builder = UclSketch::builder().memory("16KB").key_bytes(4).interval(100).retain_epochs(50).seed(1);
+            let mut sketch = builder.build().unwrap();
+            for item in 0..items {
+                sketch.insert(&((first + item) % 10).to_le_bytes()).unwrap();
+            }
+            sketch
+        };
+        let mut merged = device(0);
+        merged.merge(device(3)).unwrap();
+        merged.merge(device(7)).unwrap();
+        let view = merged.view().unwrap();
+        let series = view.series();
+        assert_eq!(series.len(), items.div_ceil(100) as usize);
+        let last = if items % 100 == 0 { 10.0 } else { f64::from(items % 100 / 10) };
+        for (key, _) in view.all() {
+            let name = u32::from_le_bytes(view.registry().key(key).try_into().unwrap());
+            assert_eq!((series.last(key, 1), series.last(key, 3)), (3.0 * last, 3.0 * (last + 20.0)), "key {name}");
+        }
+        let changes = series.changes(series.len() - 4..series.len() - 2, series.len() - 2.., 1);
+        assert!((changes[0].after - changes[0].before).abs() < 1e-9, "nothing changed: {changes:?}");
+    }
+}

@@ -59,6 +59,9 @@ impl ControlPlane {
             }
             plane.freeze_appended()?;
             plane.decode_pending()?;
+            if let Mode::Delta { series, .. } = &mut plane.mode {
+                while series.fold_last() {}
+            }
         }
         let ids = Arc::make_mut(&mut self.registry).merge(&other.registry);
         let id = |theirs: KeyId| ids[theirs.0 as usize];

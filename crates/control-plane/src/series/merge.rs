@@ -6,6 +6,18 @@ use super::{EpochCounts, Series};
 use crate::registry::KeyId;
 
 impl Series {
+    /// The last epoch is one with the epoch before, if no item came in it; whether it was so. Such an epoch comes with a merge: who lost
+    /// a slot to whom.
+    pub(crate) fn fold_last(&mut self) -> bool {
+        let [.., before, last] = self.epochs.make_contiguous() else { return false };
+        let fold = before.items == last.items;
+        if fold {
+            *before = Arc::new(EpochCounts::new(last.items, before.iter().chain(last.iter()).collect()));
+            self.epochs.pop_back();
+        }
+        fold
+    }
+
     /// Adds the epochs of another stream, the last one to the last one, and so on back; `id` numbers its keys here.
     pub(crate) fn merge(&mut self, other: &Self, id: impl Fn(KeyId) -> KeyId) {
         if self.retention == 0 {
