@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use ucl_data_plane::{Config, Cut, Geometry, HashSeed, KeyFlags, KeyRef, Memory, Report, ReportSink};
+use ucl_data_plane::{Config, Cut, Geometry, HashSeed, KeyFlags, KeyRef, MAX_KEY_BYTES, Memory, Report, ReportSink};
 use ucl_equations::{ColumnId, Columns, Workspace};
 
 use crate::decoder::classic::Classic;
@@ -249,6 +249,9 @@ impl ControlPlane {
         let (id, entered) = match key {
             KeyRef::Whole(bytes) => (self.intern(bytes)?.0, true),
             KeyRef::Digest(digest) => (self.intern(&digest)?.0, true),
+            KeyRef::Digested { bytes, .. } if bytes.len() > MAX_KEY_BYTES => {
+                return Err(ReportError::Key { want: MAX_KEY_BYTES, got: bytes.len() });
+            }
             KeyRef::Digested { digest, bytes } => {
                 let (id, new) = self.intern(&digest)?;
                 // One that the Bloom filter had lost may be known from its slot.

@@ -3,11 +3,14 @@
 //! Keys are found by what the data plane's slots hold: the key itself, or the digest of a long one. The hash is the data
 //! plane's own, so one hash of a queried key serves the lookup here and its columns alike.
 
+mod names;
+
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use serde::{Deserialize, Serialize};
-use ucl_data_plane::{Config, HashSeed, Inconsistent, KeyFormat, MAX_KEY_BYTES, digest, ensure};
+use ucl_data_plane::{Config, HashSeed, Inconsistent, KeyFormat, digest, ensure};
 
+use self::names::Names;
 use crate::tight;
 
 /// A known key. Handed out in order of first report; never reused.
@@ -39,17 +42,14 @@ pub struct Registry {
     /// What sits in slots: `slot_bytes` bytes per key.
     #[serde(with = "serde_bytes")]
     identities: Vec<u8>,
-    /// Long keys in full, one after the other; empty for fixed sizes, where the identity is the key.
-    #[serde(with = "serde_bytes")]
-    names: Vec<u8>,
-    /// Where each long key ends in `names`. A key with no bytes here was seen only by its digest.
-    name_ends: Vec<u64>,
+    /// Long keys in full; none for fixed sizes, where the identity is the key. A key with no bytes here was seen only by its digest.
+    names: Names,
 }
 
 impl Registry {
     /// No keys yet.
     pub fn new(format: KeyFormat, seed: HashSeed) -> Self {
-        Self { format, seed, table: HashTable::new(), identities: Vec::new(), names: Vec::new(), name_ends: Vec::new() }
+        Self { format, seed, table: HashTable::new(), identities: Vec::new(), names: Names::default() }
     }
 
     /// How many keys are known.
@@ -112,7 +112,7 @@ impl Registry {
         let id = u32::try_from(self.len()).expect("at most 2^32 keys");
         tight::extend(&mut self.identities, identity);
         if self.format == KeyFormat::Digest {
-            tight::push(&mut self.name_ends, self.names.len() as u64);
+            self.names.push_empty();
         }
         let (bytes, seed, identities) = (self.format.slot_bytes(), &self.seed, &self.identities);
         self.table
@@ -124,17 +124,9 @@ impl Registry {
     /// moves: rare.
     pub fn give_name(&mut self, id: KeyId, name: &[u8]) {
         debug_assert!(self.format == KeyFormat::Digest);
-        if self.is_named(id) {
-            return;
+        if !self.is_named(id) {
+            self.names.give(id.0 as usize, name);
         }
-        let at = id.0 as usize;
-        if at + 1 == self.len() {
-            tight::extend(&mut self.names, name);
-        } else {
-            let end = self.name_ends[at] as usize;
-            self.names.splice(end..end, name.iter().copied());
-        }
-        self.name_ends[at..].iter_mut().for_each(|end| *end += name.len() as u64);
     }
 
     /// Learns all keys of another registry of the same format and digests; their numbers here, in order.
@@ -181,19 +173,17 @@ impl Registry {
     }
 
     fn name(&self, id: KeyId) -> &[u8] {
-        let at = id.0 as usize;
-        let start = if at == 0 { 0 } else { self.name_ends[at - 1] };
-        &self.names[start as usize..self.name_ends[at] as usize]
+        self.names.get(id.0 as usize)
     }
 
     /// Bytes of the keys themselves.
     pub fn key_bytes(&self) -> usize {
-        self.identities.len() + self.names.len()
+        self.identities.len() + self.names.bytes()
     }
 
     /// Bytes of the index around them.
     pub fn index_bytes(&self) -> usize {
-        self.table.allocation_size() + self.name_ends.capacity() * size_of::<u64>()
+        self.table.allocation_size() + self.names.index_bytes()
     }
 }
 
@@ -230,14 +220,12 @@ impl Registry {
 
     /// Only digests have names beside them, and each name has its digest.
     fn check_names(&self) -> Result<(), Inconsistent> {
-        let (ends, names) = (&self.name_ends, self.names.len() as u64);
-        let wanted = if self.format == KeyFormat::Digest { self.len() } else { 0 };
-        let tiled = ends.len() == wanted && ends.is_sorted() && ends.last().copied().unwrap_or(0) == names;
-        ensure(tiled, || format!("{names} bytes of names for {wanted} keys do not end where they should"))?;
+        let (names, wanted) = (self.names.len(), if self.format == KeyFormat::Digest { self.len() } else { 0 });
+        ensure(names == wanted, || format!("{names} names for {wanted} keys"))?;
         for id in self.ids().take(wanted) {
             let name = self.name(id);
             let own = name.is_empty() || digest(name, self.seed.digest_seed()) == *self.identity_of(id);
-            ensure(own && name.len() <= MAX_KEY_BYTES, || format!("key {} has a name that is not its own", id.0))?;
+            ensure(own, || format!("key {} has a name that is not its own", id.0))?;
         }
         Ok(())
     }

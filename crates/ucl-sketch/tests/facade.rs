@@ -117,11 +117,18 @@ fn a_control_plane_takes_at_most_80_bytes_a_key_and_the_key() {
         if n.is_multiple_of(20) { n / 20 } else { 20_000f64.powf(uniform) as u32 }
     };
     let keys: Vec<[u8; 4]> = (0..400_000).map(skewed).map(u32::to_le_bytes).collect();
-    for interval in [4_000, 16_000, 64_000] {
-        let builder = UclSketch::builder().memory("64KB").key_bytes(4).expected_keys(20_000).seed(1);
-        let mut sketch = builder.interval(interval).build().unwrap();
+    for (interval, fixed) in [(4_000, true), (16_000, true), (64_000, true), (16_000, false)] {
+        let mut builder = UclSketch::builder().memory("64KB").expected_keys(20_000).interval(interval).seed(1);
+        if fixed {
+            builder = builder.key_bytes(4);
+        }
+        let mut sketch = builder.build().unwrap();
         for part in keys.chunks(16_000) {
-            sketch.insert_batch(part).unwrap();
+            if fixed {
+                sketch.insert_batch(part).unwrap();
+            } else {
+                part.iter().for_each(|key| sketch.insert(key).unwrap());
+            }
             let (known, memory) = (sketch.view().unwrap().keys(), sketch.control_memory());
             // Of few keys it is the sketch that takes the memory.
             if known > 12_000 {
