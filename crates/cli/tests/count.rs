@@ -325,6 +325,32 @@ fn sizes_may_be_written_in_several_ways() {
 fn skipped_records_are_counted_and_reported() {
     let folder = Folder::with("log", "a 1\nb x\nc 3\nd -4\n");
     insta::assert_snapshot!(folder.run("count log --format field:1 --weight 2 --on-error skip --seed 1").fine());
+    let all = folder.run("count log --format field:1 --weight 2 --on-error skip --seed 1 --all");
+    assert_eq!((all.code, all.out.lines().count()), (0, 3));
+    assert!(all.err.starts_with("ucl: skipped 2 bad records; the first: log, line 2: "), "{}", all.err);
+}
+
+/// What a service manager sends: what was counted is saved and answered for.
+#[test]
+fn a_request_to_end_loses_nothing() {
+    let folder = Folder::new();
+    let mut child = folder
+        .command("count --save state --json --top 1 --seed 1 --every 20ms")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"one\ntwo\none\n").unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    output.read_line(&mut String::new()).unwrap();
+    let pid = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    output.read_to_string(&mut String::new()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(folder.run("query state one --json").json()["estimate"], 2);
+    drop(input);
 }
 
 #[test]
@@ -358,7 +384,11 @@ fn answers_come_by_the_clock_and_ctrl_c_ends_the_input() {
     let mut rest = String::new();
     output.read_to_string(&mut rest).unwrap();
     let status = child.wait_with_output().unwrap();
-    assert_eq!((status.status.code(), status.stderr.len()), (Some(0), 0));
+    let said = String::from_utf8(status.stderr).unwrap();
+    assert_eq!(
+        (status.status.code(), said.as_str()),
+        (Some(0), "ucl: stopped: the answer covers the 3 items before\n")
+    );
     let last: serde_json::Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
     assert_eq!(last["items"], 3);
     drop(input);

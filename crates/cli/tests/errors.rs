@@ -17,6 +17,7 @@ fn gzip(content: &[u8]) -> Vec<u8> {
 fn wrong_usage() {
     let folder = Folder::with("log", "a 1\n");
     folder.write("keys", "good\nalso good\n");
+    folder.write("counts.csv", "a,1\n");
     let cases = [
         "count log --format line",
         "count log --format field:0",
@@ -35,6 +36,10 @@ fn wrong_usage() {
         "count log --key-bytes 5",
         "count log --counter-bits 12",
         "count log --interval 0",
+        "count log --threads 0",
+        "count log --save log",
+        "count counts.csv --out ./counts.csv",
+        "count log --out new.csv --save new.csv",
         "count log --every never",
         "count log --out counts.xls",
         "count log --on-error retry",

@@ -37,8 +37,8 @@ fn methods_side_by_side() {
     visits.txt: 900 items, 42 keys; an exact hash map takes 1.9KB
 
      method        memory    AAE     ARE   WMRD  entropy error  coverage  bound width  violations  uplink B/item
-     ucl-em           2KB      0       0      0              0   100.00%         13.8           0          0.669
-     ucl-cm           2KB      0       0      0              0   100.00%         6.10           0           1.08
+     ucl-em           2KB      0       0      0              0   100.00%         13.0           0          0.669
+     ucl-cm           2KB      0       0      0              0   100.00%         5.76           0           1.08
      cm               2KB      0       0      0              0         -         21.4           0              -
      cs               2KB  0.571  0.0777  0.190          0.398         -          452           0              -
      exact-map      1.9KB      0       0      0              0   100.00%            0           0              -

@@ -158,8 +158,9 @@ impl Answer {
         let (memory, control) = (parts(counter.sketch.memory()), parts(counter.sketch.control_memory()));
         let exact = counter.exact.as_ref();
         let truth = |key: &[u8]| exact.map(|exact| exact.get(key));
+        let named = |id: KeyId| view.registry().is_named(id).then(|| view.registry().key(id));
         let known = |(id, answer): (KeyId, Estimate)| Row {
-            truth: truth(view.registry().key(id)),
+            truth: named(id).and_then(truth),
             ..Row::new(shown_key(view, format, id), answer)
         };
         let queried =

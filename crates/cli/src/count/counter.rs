@@ -5,6 +5,8 @@ use std::ops::Range;
 use ucl_sketch::{KeyFormat, MergeError, UclSketch};
 use ucl_streams::{Batch, ExactCounts, OnError};
 
+use crate::show::counted;
+
 /// Counts items, and keeps account of those that a sketch cannot take.
 pub struct Counter {
     pub sketch: UclSketch,
@@ -21,6 +23,14 @@ pub struct Skipped {
     pub count: u64,
     /// The first of them, and why.
     pub first: Option<String>,
+}
+
+impl Skipped {
+    /// How many, if any, and the first.
+    pub fn told(&self) -> Option<String> {
+        let first = self.first.as_deref().map_or(String::new(), |first| format!("; the first: {first}"));
+        (self.count > 0).then(|| counted(self.count, "bad record") + &first)
+    }
 }
 
 /// An item that the sketch cannot take.

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::Serialize;
@@ -63,6 +63,11 @@ fn records(view: &QueryView, format: &Format) -> impl Iterator<Item = Record> {
 }
 
 impl Target {
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Fails now if the file cannot be written, rather than after all has been counted.
     pub fn check(&self) -> anyhow::Result<()> {
         let opened = File::options().append(true).create(true).open(&self.path);

@@ -16,7 +16,7 @@ use std::hash::BuildHasher;
 use std::io::BufRead;
 use std::num::NonZeroU64;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -40,7 +40,8 @@ use over_time::Period;
 ///
 /// Keys of records:4, :8, :13, :16 and of the generators sit in the sketch's slots as they are. All others may have any
 /// length, and sit there as 16-byte digests; if you know that all keys have one of these sizes (numbers in fimi: 4, IPv4
-/// five-tuples in pcap: 13), --key-bytes saves memory, and a key of another size is then a bad record.
+/// five-tuples in pcap: 13), --key-bytes saves memory, and a key of another size is then a bad record. A key that is known by its
+/// digest alone, because the Bloom filter claimed to know it already, is printed as digest:… .
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -78,7 +79,7 @@ pub struct Args {
     expected_keys: Option<u64>,
 
     /// Items between two cuts of the stream [default: what suits the decoder].
-    #[arg(long, value_name = "ITEMS", help_heading = "Sketch")]
+    #[arg(long, value_name = "ITEMS", value_parser = items, help_heading = "Sketch")]
     interval: Option<u64>,
 
     /// Bits per counter: 4, 8, 16 or 32 [default: what suits the decoder].
@@ -99,7 +100,7 @@ pub struct Args {
     /// Each of these threads then has a data plane of the full --memory, as that many devices would have, and takes every
     /// N-th input; their counts are merged at the end. Not with --every, --limit and --save-every, which go by the order of
     /// all inputs, nor with --resume, which goes on in the data plane of the state.
-    #[arg(long, value_name = "N", help_heading = "Sketch")]
+    #[arg(long, value_name = "N", value_parser = threads, help_heading = "Sketch")]
     threads: Option<usize>,
 
     /// Go on counting from the state in this file.
@@ -207,6 +208,23 @@ fn epochs(text: &str) -> Result<usize, String> {
     }
 }
 
+fn items(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("give a number of items, at least 1".to_owned()),
+        Ok(items) => Ok(items),
+    }
+}
+
+/// Each takes memory of its own, and thousands of them longer to start than to count.
+const MOST_THREADS: usize = 1024;
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads @ 1..=MOST_THREADS) => Ok(threads),
+        _ => Err(format!("give a number of threads, from 1 to {MOST_THREADS}")),
+    }
+}
+
 fn counter_bits(text: &str) -> Result<CounterBits, String> {
     let bits: u32 = text.parse().map_err(|_| "a number of bits is wanted: 4, 8, 16 or 32".to_owned())?;
     CounterBits::new(bits).map_err(|error| error.to_string())
@@ -242,10 +260,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
     };
     check_files(&sources)?;
-    if let Some(target) = &args.out {
-        target.check()?;
-    }
-    args.save.as_deref().map_or(Ok(()), resume::check_target)?;
+    check_outputs(args, &sources)?;
 
     let progress = Arc::new(Progress::default());
     let interrupt = Arc::new(AtomicBool::new(false));
@@ -255,7 +270,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
     let bar = Bar::new(&sources, options.limit, progress);
     let start = Instant::now();
-    let job = Job { args, asked: &asked, period, format: &options.format, seed, budget, weighted, planes, start };
+    let format = &options.format;
+    let job = Job { args, asked: &asked, period, format, seed, budget, weighted, planes, start, interrupt: &interrupt };
     if planes > 1 {
         bar.say("counting");
         let (mut counter, result) = parallel::count(sketches, &sources, &options, args.audit)?;
@@ -312,6 +328,10 @@ fn conclude(
     bar.clear();
     done?;
     match cut_off {
+        None if job.interrupt.load(Ordering::Relaxed) => {
+            eprintln!("ucl: stopped: the answer covers the {} before", crate::show::counted(summary.items, "item"));
+            Ok(())
+        }
         None => Ok(()),
         Some(message) => {
             anyhow::bail!("{message}; the answer covers the {} before", crate::show::counted(summary.items, "item"))
@@ -332,6 +352,8 @@ struct Job<'a> {
     /// Data planes that count.
     planes: usize,
     start: Instant,
+    /// Whether a signal ended the input.
+    interrupt: &'a AtomicBool,
 }
 
 impl Job<'_> {
@@ -382,6 +404,9 @@ fn answer(counter: &mut Counter, job: &Job<'_>, summary: &ReadSummary) -> anyhow
     if args.all {
         let view = counter.sketch.view()?;
         export::csv(&view, job.format, std::io::stdout().lock())?;
+        if let Some(told) = skipped.told() {
+            eprintln!("ucl: skipped {told}");
+        }
         return args.out.as_ref().map_or(Ok(()), |target| target.write(&view, job.format));
     }
     let (mut answer, view) = job.answer(counter, skipped, summary.no_ip)?;
@@ -454,7 +479,33 @@ fn random_seed() -> u64 {
     RandomState::new().hash_one(0) >> 11
 }
 
-/// The first Ctrl-C ends the input, the second the program.
+/// Fails now if a file cannot be written, rather than after all has been counted; or if it would replace what is read, or the other one.
+fn check_outputs(args: &Args, sources: &[Source]) -> anyhow::Result<()> {
+    let out = args.out.as_ref().map(Target::path);
+    let read: Vec<&Path> = sources
+        .iter()
+        .filter_map(|source| if let Source::Path(path) = source { Some(&**path) } else { None })
+        .collect();
+    for output in out.into_iter().chain(args.save.as_deref()) {
+        if read.iter().any(|input| is_same_file(input, output)) {
+            return Err(Usage(format!("{} is an input, and would be overwritten", output.display())).into());
+        }
+    }
+    if let (Some(out), Some(save)) = (out, &args.save)
+        && (out == save || is_same_file(out, save))
+    {
+        return Err(Usage(format!("--out and --save are both {}", out.display())).into());
+    }
+    args.out.as_ref().map_or(Ok(()), Target::check)?;
+    args.save.as_deref().map_or(Ok(()), resume::check_target)
+}
+
+/// Whether both are there, and one. (Terminals, pipes and the like can be read and written.)
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    a.is_file() && std::fs::canonicalize(a).is_ok_and(|a| std::fs::canonicalize(b).is_ok_and(|b| a == b))
+}
+
+/// The first Ctrl-C, or request to end, ends the input; the second the program.
 fn end_input_on_ctrl_c(interrupt: &Arc<AtomicBool>) -> anyhow::Result<()> {
     let interrupt = Arc::clone(interrupt);
     ctrlc::set_handler(move || {

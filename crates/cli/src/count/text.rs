@@ -44,9 +44,9 @@ fn tables(answer: &Answer) -> String {
     blocks.join("\n")
 }
 
-/// Appends the true count where there is one.
-fn with_truth(mut cells: Vec<String>, truth: Option<u64>) -> Vec<String> {
-    cells.extend(truth.map(count));
+/// Appends the true count where it is wanted. Of a key without a name it cannot be told.
+fn with_truth(mut cells: Vec<String>, truth: Option<u64>, audited: bool) -> Vec<String> {
+    cells.extend(audited.then(|| truth.map_or("?".to_owned(), count)));
     cells
 }
 
@@ -60,7 +60,7 @@ pub fn top(rows: &[Row], total: u64, audited: bool) -> String {
     let cells = |(i, row): (usize, &Row)| {
         let key = shorten(&row.key, KEY_WIDTH);
         let cells = vec![(i + 1).to_string(), key, count(row.estimate), count(row.lower), count(row.upper), share(row)];
-        with_truth(cells, row.truth)
+        with_truth(cells, row.truth, audited)
     };
     let header = header(&["#", "key", "estimate", "at least", "at most", "share"], audited);
     table(&header, &[true, false, true, true, true, true, true], rows.iter().enumerate().map(cells))
@@ -102,13 +102,13 @@ fn changes(changes: &Changes) -> String {
 
 /// Keys that were asked for.
 pub fn queries(rows: &[Row]) -> String {
+    let audited = rows.iter().any(|row| row.truth.is_some());
     let cells = |row: &Row| {
         let key = shorten(&row.key, KEY_WIDTH);
         let cells = vec![key, count(row.estimate), count(row.lower), count(row.upper), row.source.to_owned()];
-        with_truth(cells, row.truth)
+        with_truth(cells, row.truth, audited)
     };
-    let header =
-        header(&["query", "estimate", "at least", "at most", "source"], rows.iter().any(|row| row.truth.is_some()));
+    let header = header(&["query", "estimate", "at least", "at most", "source"], audited);
     table(&header, &[false, true, true, true, false, true], rows.iter().map(cells))
 }
 
@@ -121,7 +121,7 @@ fn prefixes(answer: &Answer) -> String {
             count(sum.lower),
             count(sum.upper),
         ];
-        with_truth(cells, sum.truth)
+        with_truth(cells, sum.truth, answer.audit.is_some())
     });
     let header = header(&["prefix", "known keys", "estimate", "at least", "at most"], answer.audit.is_some());
     table(&header, &[false, true, true, true, true, true], rows)
@@ -166,9 +166,8 @@ fn summary(answer: &Answer, text: &mut String) {
         line("kept", format!("{epochs}, {} each on average, beside the sketch", bytes(each)));
     }
     line("seed", answer.seed.to_string());
-    if answer.skipped.count > 0 {
-        let first = answer.skipped.first.as_deref().map_or(String::new(), |first| format!("; the first: {first}"));
-        line("skipped", counted(answer.skipped.count, "bad record") + &first);
+    if let Some(told) = answer.skipped.told() {
+        line("skipped", told);
     }
     if answer.no_ip > 0 {
         line("no key", counted(answer.no_ip, "packet") + " without IP");

@@ -28,7 +28,7 @@ impl Names {
     /// One more key, without a name.
     pub fn push_empty(&mut self) {
         if self.len().is_multiple_of(GROUP) {
-            tight::push(&mut self.starts, self.bytes.len() as u64);
+            self.starts.push(self.bytes.len() as u64);
         }
         tight::push(&mut self.lengths, 0);
     }
