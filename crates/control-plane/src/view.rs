@@ -514,7 +514,8 @@ impl QueryView {
     }
 
     /// How many keys the Bloom filter of the open segment is expected to have kept from us for good, by its size and the keys that came
-    /// through; infinite where it is so full that hardly any key gets through.
+    /// through; infinite where it is so full that hardly any key gets through. With [`ReportRule::Rotate`] it takes for granted that the
+    /// filter is emptied in time: where far more keys come between two cuts than it can hold, many more are lost than this.
     pub fn estimated_lost_keys(&self) -> f64 {
         let Config { shape, rule, .. } = *self.segment.mapping.config();
         let (bits, hashes) = (shape.bloom_bits, shape.bloom_hashes);

@@ -387,3 +387,14 @@ fn the_last_epochs_of_merged_streams_are_those_of_each() {
         assert!((changes[0].after - changes[0].before).abs() < 1e-9, "nothing changed: {changes:?}");
     }
 }
+
+/// Long keys are reported at first sight, before anything of them is in the sketch; but they came.
+#[test]
+fn known_keys_came_once_at_least() {
+    let mut sketch = UclSketch::builder().memory("2KB").interval(500).seed(1).build().unwrap();
+    for item in 0..20_000u32 {
+        sketch.insert_weighted(format!("key {}", item % 3_000).as_bytes(), 3).unwrap();
+    }
+    let view = sketch.view().unwrap();
+    assert!(view.keys() > 1_000 && view.all().all(|(_, answer)| answer.lower >= 3 && answer.estimate >= 3));
+}

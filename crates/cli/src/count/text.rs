@@ -136,7 +136,9 @@ fn summary(answer: &Answer, text: &mut String) {
         None => line("items", count(answer.items)),
         Some(weight) => line("items", format!("{} of weight {}", count(answer.items), count(weight))),
     }
-    line("keys", format!("{} known, {} never reported", count(answer.keys as u64), about(answer.never_reported)));
+    let at_least = if answer.or_more && answer.never_reported >= 0.05 { "at least " } else { "" };
+    let lost = about(answer.never_reported);
+    line("keys", format!("{} known, {at_least}{lost} never reported", count(answer.keys as u64)));
     if let Some(advice) = more_keys(answer) {
         line("", advice);
     }
