@@ -222,6 +222,30 @@ proptest! {
         run(&mut Both::new(config(first, rule, seed), settings.clone()), &settings, &steps, interval)?;
     }
 
+    /// Remainders and carries are exactly what counters hold that are too wide to overflow, for any stream, through changes, resets and
+    /// merges.
+    #[test]
+    fn narrow_counters_hold_what_wide_ones_do(
+        (first, steps) in any::<bool>().prop_flat_map(|signed| (shape(signed), steps(signed))),
+        rule in 0u8..4, seed: u64, interval in 1usize..60, bits in prop::sample::select(&CounterBits::ALL[..]),
+    ) {
+        let settings = settings(DecoderKind::Cm, ChangeKind::Sealed);
+        let counters = |counter_bits: CounterBits| {
+            // Augmented's filter asks the counters whom to exchange.
+            let of_width = |shape: Shape| Shape { counter_bits, heavy: HeavyKind::Voting, ..shape };
+            let steps: Vec<Step> = steps.iter().map(|step| match step {
+                Step::Resize(shape) => Step::Resize(of_width(*shape)),
+                other => other.clone(),
+            }).collect();
+            let mut both = Both::new(config(of_width(first), rule, seed), settings.clone());
+            run(&mut both, &settings, &steps, interval)?;
+            both.data.cut(&mut both.control);
+            let segments = both.control.sealed().chain([both.control.segment()]);
+            Ok::<_, TestCaseError>(segments.map(|segment| segment.cumulative().to_vec()).collect::<Vec<_>>())
+        };
+        prop_assert_eq!(counters(bits)?, counters(CounterBits::B32)?);
+    }
+
     /// With counters and filter to spare delta stays exact, whatever happens; and so does each key's count over time.
     #[test]
     fn ample_memory_is_exact(steps in steps(false), seed: u64, slots in 1u32..6, narrow: bool, interval in 1usize..60) {
