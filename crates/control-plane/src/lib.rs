@@ -12,7 +12,8 @@
 //!
 //! - `lower <= true count <= upper` for every key, known or not, at any moment. (Count Sketch's are wide;
 //!   [`QueryView::probable`] has tighter ones that hold with a stated probability.)
-//! - A lost, repeated or reordered report is detected: the rows of counters must add up to what entered the sketch.
+//! - A lost, repeated or reordered cut, carry or slot is detected: the rows of counters must add up to what entered the sketch, and with
+//!   what the heavy part holds to the stream.
 //! - A sketch that changes in mid-stream, or is merged with another, forgets nothing: `answer(key)` is the sum over all
 //!   [segments](ChangeKind).
 //! - Asking changes nothing: [`ControlPlane::view`] peeks.

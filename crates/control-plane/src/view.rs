@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use ucl_data_plane::bloom::offered_keys;
-use ucl_data_plane::{Config, EMPTY_ABOVE, ReportRule};
+use ucl_data_plane::{Config, EMPTY_ABOVE, LEAST_CUTS, ReportRule};
 use ucl_equations::ColumnId;
 
 use crate::decoder::{DecoderKind, System};
@@ -128,6 +128,8 @@ pub struct QueryView {
     passed: usize,
     /// Keys that the filter had lost, or may have lost, that became known all the same.
     found_again: usize,
+    /// Cuts so far, and the one that ends the open epoch.
+    epochs: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -333,6 +335,7 @@ impl ControlPlane {
             check,
             passed,
             found_again: self.found_again,
+            epochs: self.cuts + 1,
         })
     }
 }
@@ -514,8 +517,7 @@ impl QueryView {
     }
 
     /// How many keys the Bloom filter of the open segment is expected to have kept from us for good, by its size and the keys that came
-    /// through; infinite where it is so full that hardly any key gets through. With [`ReportRule::Rotate`] it takes for granted that the
-    /// filter is emptied in time: where far more keys come between two cuts than it can hold, many more are lost than this.
+    /// through; infinite where it is so full that hardly any key gets through. Far too low if [`QueryView::filter_overflows`].
     pub fn estimated_lost_keys(&self) -> f64 {
         let Config { shape, rule, .. } = *self.segment.mapping.config();
         let (bits, hashes) = (shape.bloom_bits, shape.bloom_hashes);
@@ -528,6 +530,16 @@ impl QueryView {
             return (held + found) * (offered_keys(bits, hashes, full) / full - 1.0).max(0.0);
         }
         (offered_keys(bits, hashes, held) - held - found).max(0.0)
+    }
+
+    /// Whether on average more new keys come from one emptying of the Bloom filter to the next ([`ReportRule::Rotate`]) than it can hold.
+    /// How many it loses then cannot be told, for known keys that are sent again fill it as well.
+    pub fn filter_overflows(&self) -> bool {
+        let Config { shape, rule, .. } = *self.segment.mapping.config();
+        let new_keys = (self.passed + self.found_again) as f64 / self.epochs as f64 * f64::from(LEAST_CUTS);
+        rule == ReportRule::Rotate
+            && self.found_again > 0
+            && new_keys > keys_until(shape.bloom_bits, shape.bloom_hashes, EMPTY_ABOVE)
     }
 
     /// The mean of `upper - lower` over the known keys.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use ucl_lab::ErrorMeter;
-use ucl_sketch::{Estimate, KeyId, QueryView, ReportRule, SelfCheck};
+use ucl_sketch::{Estimate, KeyId, QueryView, SelfCheck};
 use ucl_streams::{ExactCounts, Format};
 
 use super::counter::{Counter, Skipped};
@@ -56,7 +56,7 @@ pub struct Answer {
     pub configured: &'static str,
     #[serde(skip)]
     pub never_reported: f64,
-    /// Whether there may be many more: what a filter lost that was fuller than it should be when it was emptied cannot be told.
+    /// Whether there may be many more.
     #[serde(skip)]
     pub or_more: bool,
     #[serde(skip)]
@@ -190,7 +190,7 @@ impl Answer {
             skipped: Skipped::default(),
             configured: view.decoder().name(),
             never_reported: view.estimated_lost_keys(),
-            or_more: counter.sketch.config().rule == ReportRule::Rotate,
+            or_more: view.filter_overflows(),
             histogram: histogram::bins(&view.histogram()),
             expected_keys: 0,
             total: view.weight(),

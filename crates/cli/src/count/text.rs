@@ -136,9 +136,9 @@ fn summary(answer: &Answer, text: &mut String) {
         None => line("items", count(answer.items)),
         Some(weight) => line("items", format!("{} of weight {}", count(answer.items), count(weight))),
     }
-    let at_least = if answer.or_more && answer.never_reported >= 0.05 { "at least " } else { "" };
-    let lost = about(answer.never_reported);
-    line("keys", format!("{} known, {at_least}{lost} never reported", count(answer.keys as u64)));
+    // A full filter would have lost far more than can be estimated.
+    let lost = if answer.or_more { UNKNOWN.to_owned() } else { about(answer.never_reported) };
+    line("keys", format!("{} known, {lost} never reported", count(answer.keys as u64)));
     if let Some(advice) = more_keys(answer) {
         line("", advice);
     }
@@ -187,7 +187,7 @@ fn summary(answer: &Answer, text: &mut String) {
 /// Far more keys than the sketch was planned for: the same bytes could be used better.
 fn more_keys(answer: &Answer) -> Option<String> {
     let (known, lost, expected) = (answer.keys as u64, answer.never_reported, answer.expected_keys);
-    if lost.is_infinite() {
+    if lost.is_infinite() || answer.or_more && known > expected.saturating_mul(2) {
         return Some(
             "far more keys came than planned for: more --memory or --expected-keys would name them".to_owned(),
         );
@@ -197,13 +197,16 @@ fn more_keys(answer: &Answer) -> Option<String> {
     (came > expected.saturating_mul(2)).then(advice)
 }
 
+/// How many keys a full filter has lost.
+const UNKNOWN: &str = "an unknown number";
+
 fn about(lost: f64) -> String {
     match lost {
         lost if lost < 0.05 => "about 0".to_owned(),
         lost if lost < 10.0 => format!("about {lost:.1}"),
         lost if lost.is_finite() => format!("about {}", count(lost.round() as u64)),
         // The Bloom filter is so full that it claims nearly every key.
-        _ => "more than can be told".to_owned(),
+        _ => UNKNOWN.to_owned(),
     }
 }
 
