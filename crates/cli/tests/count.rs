@@ -335,29 +335,6 @@ fn skipped_records_are_counted_and_reported() {
     assert!(all.err.starts_with("ucl: skipped 2 bad records; the first: log, line 2: "), "{}", all.err);
 }
 
-/// What a service manager sends: what was counted is saved and answered for.
-#[test]
-fn a_request_to_end_loses_nothing() {
-    let folder = Folder::new();
-    let mut child = folder
-        .command("count --save state --json --top 1 --seed 1 --every 20ms")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    input.write_all(b"one\ntwo\none\n").unwrap();
-    let mut output = BufReader::new(child.stdout.take().unwrap());
-    output.read_line(&mut String::new()).unwrap();
-    let pid = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-    output.read_to_string(&mut String::new()).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0));
-    assert_eq!(folder.run("query state one --json").json()["estimate"], 2);
-    drop(input);
-}
-
 #[test]
 fn answers_come_every_so_many_items_exactly() {
     let folder = Folder::with("words", words());
@@ -367,36 +344,40 @@ fn answers_come_every_so_many_items_exactly() {
     assert_eq!(out.lines().map(items).collect::<Vec<_>>(), [60, 120, 127]);
 }
 
+/// Ctrl-C, and what a service manager sends.
 #[test]
-fn answers_come_by_the_clock_and_ctrl_c_ends_the_input() {
-    let folder = Folder::new();
-    let mut child = folder
-        .command("count --every 20ms --json --top 1 --seed 1")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // The pipe stays open and silent: the answer must come anyway, and the signal must not wait for input.
-    let mut input = child.stdin.take().unwrap();
-    input.write_all(b"one\ntwo\none\n").unwrap();
-    let mut output = BufReader::new(child.stdout.take().unwrap());
-    let mut first = String::new();
-    output.read_line(&mut first).unwrap();
-    assert_eq!(top(&serde_json::from_str(&first).unwrap()), pairs(&[("one", 2)]));
-    let pid = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    let mut rest = String::new();
-    output.read_to_string(&mut rest).unwrap();
-    let status = child.wait_with_output().unwrap();
-    let said = String::from_utf8(status.stderr).unwrap();
-    assert_eq!(
-        (status.status.code(), said.as_str()),
-        (Some(0), "ucl: stopped: the answer covers the 3 items before\n")
-    );
-    let last: serde_json::Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
-    assert_eq!(last["items"], 3);
-    drop(input);
+fn answers_come_by_the_clock_and_signals_end_the_input() {
+    for signal in ["-INT", "-TERM"] {
+        let folder = Folder::new();
+        let mut child = folder
+            .command("count --every 20ms --json --top 1 --seed 1 --save state")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The pipe stays open and silent: the answer must come anyway, and the signal must not wait for input.
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(b"one\ntwo\none\n").unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut first = String::new();
+        output.read_line(&mut first).unwrap();
+        assert_eq!(top(&serde_json::from_str(&first).unwrap()), pairs(&[("one", 2)]));
+        let pid = child.id().to_string();
+        assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        let mut rest = String::new();
+        output.read_to_string(&mut rest).unwrap();
+        let status = child.wait_with_output().unwrap();
+        let said = String::from_utf8(status.stderr).unwrap();
+        assert_eq!(
+            (status.status.code(), said.as_str()),
+            (Some(0), "ucl: stopped: the answer covers the 3 items before\n")
+        );
+        let last: serde_json::Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
+        assert_eq!(last["items"], 3);
+        assert_eq!(folder.run("query state one --json").json()["estimate"], 2);
+        drop(input);
+    }
 }
 
 #[test]
