@@ -22,7 +22,7 @@ pub fn exit_code(result: anyhow::Result<()>) -> ExitCode {
         // Whoever read our output has seen enough (`ucl … | head`).
         return ExitCode::SUCCESS;
     }
-    eprintln!("ucl: {error}");
+    eprintln!("ucl: {}", harmless(&error.to_string()));
     ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
 }
 
@@ -36,6 +36,18 @@ pub fn wrong_usage(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     eprint!("ucl: {}", text.strip_prefix("error: ").unwrap_or(&text));
     ExitCode::from(2)
+}
+
+/// Messages quote the input, which may have anything in it: what a terminal would obey is shown instead.
+fn harmless(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, char| {
+        if char.is_control() && char != '\n' {
+            shown.extend(char.escape_default());
+        } else {
+            shown.push(char);
+        }
+        shown
+    })
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

@@ -132,3 +132,11 @@ fn a_weight_beyond_the_sketch_is_a_bad_record() {
     insta::assert_snapshot!(folder.run(args).failed(1), @"ucl: item 2: with its weight of 2 all weights come to 2^63 or more (--on-error skip leaves it out)");
     assert_eq!(folder.run(&format!("{args} --on-error skip --json")).json()["top"][0]["estimate"], i64::MAX);
 }
+
+/// A terminal obeys some characters: those that a message quotes are shown.
+#[test]
+fn messages_carry_no_commands_to_the_terminal() {
+    let folder = Folder::with("t.csv", "a\x1b[31mb,c\n1,2\n");
+    let said = folder.run("count t.csv --format csv:x").failed(1);
+    assert!(said.contains("a\\u{1b}[31mb") && !said.contains('\x1b'), "{said}");
+}
