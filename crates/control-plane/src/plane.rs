@@ -355,8 +355,9 @@ impl ControlPlane {
     fn check_heavy(&mut self, cut: &Cut<'_>) -> Result<(), ReportError> {
         self.heavy.settle();
         let reported = self.heavy.weight();
-        let earlier = self.earlier_weight().map_or(i128::MAX, i128::from);
-        let weight = i128::from(cut.weight) - i128::from(cut.sketch_weight) - earlier;
+        // Sums beyond 64 bits are wrong in any case.
+        let earlier = self.earlier_weight().unwrap_or(u64::MAX);
+        let weight = i128::from(cut.weight) - i128::from(cut.sketch_weight) - i128::from(earlier);
         let same = u128::try_from(weight).is_ok_and(|weight| weight == reported);
         same.then_some(()).ok_or(ReportError::Heavy { items: cut.items, weight, reported })
     }
