@@ -1,5 +1,5 @@
 //! Delta decoding: items a second on one thread and on two, for a million items of Zipf(1) over so many keys; the fastest of
-//! nine rounds. (What still waits for its block to fill at the end is not decoded, for both alike.)
+//! 25 rounds. (What still waits for its block to fill at the end is not decoded, for both alike.)
 //!
 //! `cargo bench -p ucl-control-plane`
 
@@ -26,8 +26,8 @@ fn main() {
     println!("  keys  interval  one thread         two threads        ratio");
     for (keys, interval, width) in CASES {
         // Turn by turn, so that what else the machine does meets both.
-        let rounds = (0..9).map(|_| pools.each_ref().map(|pool| decoding(keys, interval, width, pool)));
-        let [one, two] = rounds.reduce(|a, b| [a[0].min(b[0]), a[1].min(b[1])]).expect("nine rounds");
+        let rounds = (0..25).map(|_| pools.each_ref().map(|pool| decoding(keys, interval, width, pool)));
+        let [one, two] = rounds.reduce(|a, b| [a[0].min(b[0]), a[1].min(b[1])]).expect("25 rounds");
         let speed = |time: Duration| ITEMS as f64 / time.as_secs_f64() / 1e6;
         let shown = |time: Duration| format!("{:6.1} ms {:5.1} M/s", time.as_secs_f64() * 1e3, speed(time));
         let ratio = one.as_secs_f64() / two.as_secs_f64();
