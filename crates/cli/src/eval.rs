@@ -7,7 +7,7 @@ use ucl_lab::{Experiment, Job, Method, Options, Recording, Registry, Row, Spread
 use ucl_sketch::{Base, Bytes, CounterBits, HeavyKind, ReportRule, Shape};
 use ucl_streams::{ReadErrorKind, Source};
 
-use crate::fail::Usage;
+use crate::fail::{Usage, harmless};
 use crate::input::{InputArgs, check_files};
 use crate::progress::Spinner;
 use crate::show;
@@ -236,6 +236,7 @@ fn read(args: &Args) -> anyhow::Result<Recording> {
     })?;
     let summary = stream.summary();
     if let Some(first) = &summary.first_skip {
+        let first = harmless(&first.to_string());
         eprintln!("ucl: bad records left out: {}; the first: {first}", show::count(summary.skipped));
     }
     if stream.items() == 0 {

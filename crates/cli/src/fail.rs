@@ -39,7 +39,7 @@ pub fn wrong_usage(error: &clap::Error) -> ExitCode {
 }
 
 /// Messages quote the input, which may have anything in it: what a terminal would obey is shown instead.
-fn harmless(text: &str) -> String {
+pub fn harmless(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, char| {
         if char.is_control() && char != '\n' {
             shown.extend(char.escape_default());

@@ -139,4 +139,10 @@ fn messages_carry_no_commands_to_the_terminal() {
     let folder = Folder::with("t.csv", "a\x1b[31mb,c\n1,2\n");
     let said = folder.run("count t.csv --format csv:x").failed(1);
     assert!(said.contains("a\\u{1b}[31mb") && !said.contains('\x1b'), "{said}");
+    folder.write("log", "a 1\nb \x1b[31m\n");
+    for command in ["count log --all", "count log", "eval log --method cm"] {
+        let run = folder.run(&format!("{command} --format field:1 --weight 2 --on-error skip"));
+        let said = run.out + &run.err;
+        assert!(run.code == 0 && said.contains("`\\u{1b}[31m`") && !said.contains('\x1b'), "{command}: {said}");
+    }
 }

@@ -45,9 +45,9 @@ impl HeavyMirror {
         self.reported = None;
     }
 
-    /// What all slots hold.
-    pub fn weight(&self) -> u128 {
-        self.iter().map(|held| u128::from(held.count)).sum()
+    /// What all slots hold, unless that is beyond 64 bits.
+    pub fn weight(&self) -> Option<u64> {
+        self.iter().try_fold(0u64, |sum, held| sum.checked_add(held.count))
     }
 
     /// Whether the slot is held.

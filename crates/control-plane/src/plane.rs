@@ -354,11 +354,8 @@ impl ControlPlane {
     /// What is in no sketch must be in the heavy part.
     fn check_heavy(&mut self, cut: &Cut<'_>) -> Result<(), ReportError> {
         self.heavy.settle();
-        let reported = self.heavy.weight();
-        // Sums beyond 64 bits are wrong in any case.
-        let earlier = self.earlier_weight().unwrap_or(u64::MAX);
-        let weight = i128::from(cut.weight) - i128::from(cut.sketch_weight) - i128::from(earlier);
-        let same = u128::try_from(weight).is_ok_and(|weight| weight == reported);
+        let (weight, reported) = (self.weight_in_heavy(cut.weight, cut.sketch_weight), self.heavy.weight());
+        let same = weight.is_some() && weight == reported;
         same.then_some(()).ok_or(ReportError::Heavy { items: cut.items, weight, reported })
     }
 

@@ -163,15 +163,17 @@ pub enum ReportError {
     },
     /// What the slots hold does not add up.
     #[error(
-        "at item {items} the heavy part holds {weight}, but {reported} by what was reported of its slots: a report was lost"
+        "at item {items} the heavy part holds {}, but {} by what was reported of its slots: a report was lost",
+        or_nonsense(weight),
+        or_nonsense(reported)
     )]
     Heavy {
         /// Item index of the cut.
         items: u64,
-        /// What the stream has and no sketch.
-        weight: i128,
-        /// By the reports.
-        reported: u128,
+        /// What the stream has and no sketch; `None` if sketches have more than the stream.
+        weight: Option<u64>,
+        /// By the reports; `None` beyond 64 bits.
+        reported: Option<u64>,
     },
     /// A segment was opened while the one before still had an open epoch: its last cut was lost.
     #[error("a segment was opened, but the cut that ends the one before never came")]
@@ -184,6 +186,10 @@ pub enum ReportError {
         /// Received.
         got: usize,
     },
+}
+
+fn or_nonsense(weight: &Option<u64>) -> String {
+    weight.map_or("what cannot be".to_owned(), |weight| weight.to_string())
 }
 
 impl Segment {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use ucl_sketch::{KeyFormat, MergeError, UclSketch};
 use ucl_streams::{Batch, ExactCounts, OnError};
 
+use crate::fail::harmless;
 use crate::show::counted;
 
 /// Counts items, and keeps account of those that a sketch cannot take.
@@ -28,7 +29,7 @@ pub struct Skipped {
 impl Skipped {
     /// How many, if any, and the first.
     pub fn told(&self) -> Option<String> {
-        let first = self.first.as_deref().map_or(String::new(), |first| format!("; the first: {first}"));
+        let first = self.first.as_deref().map_or(String::new(), |first| format!("; the first: {}", harmless(first)));
         (self.count > 0).then(|| counted(self.count, "bad record") + &first)
     }
 }

@@ -156,9 +156,7 @@ impl ControlPlane {
             let holder = holder.map(|identity| self.registry.find(&identity).unwrap_or(KeyId(u32::MAX)));
             evicted.extend(heavy.change(slot, holder, count, &mut Vec::new()));
         }
-        let held = heavy.iter().try_fold(0u64, |sum, held| sum.checked_add(held.count));
-        let in_heavy =
-            self.earlier_weight().and_then(|earlier| weight.checked_sub(sketch_weight)?.checked_sub(earlier));
+        let (held, in_heavy) = (heavy.weight(), self.weight_in_heavy(weight, sketch_weight));
         ensure(held == in_heavy, || format!("the heavy part holds {in_heavy:?}, its mirror {held:?}"))?;
         evicted.extend(heavy.missing(&self.moved));
         let floors = self.keys.iter().map(|key| key.floor()).chain(evicted.iter().map(|held| held.count));

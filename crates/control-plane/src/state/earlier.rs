@@ -84,8 +84,13 @@ impl ControlPlane {
         Ok(())
     }
 
+    /// What of a stream's weight must be in the heavy part: it is in no sketch.
+    pub(crate) fn weight_in_heavy(&self, weight: u64, sketch_weight: u64) -> Option<u64> {
+        weight.checked_sub(sketch_weight)?.checked_sub(self.earlier_weight()?)
+    }
+
     /// The weight in all segments before the open one, dropped ones included.
-    pub(crate) fn earlier_weight(&self) -> Option<u64> {
+    fn earlier_weight(&self) -> Option<u64> {
         let sealed = self.past.sealed.iter().chain(&self.appended).map(|sealed| Some(sealed.segment.sketch_weight()));
         let dropped = self.past.dropped.iter().map(|end| end.weight.checked_sub(end.held_weight()?));
         sealed.chain(dropped).try_fold(0u64, |sum, weight| sum.checked_add(weight?))
