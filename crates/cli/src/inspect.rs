@@ -5,12 +5,12 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use ucl_sketch::UclSketch;
 use ucl_sketch::state::{Section, Summary, read_file};
+use ucl_sketch::{Seed, UclSketch};
 
 use crate::count::resume::key_bytes;
-use crate::show::{bytes, count, counted, print};
-use crate::stored::Stored;
+use crate::show::{as_text, bytes, count, counted, print};
+use crate::stored::{Stored, earlier_hashes};
 
 /// Show what is in a state file: version, configuration, memory, progress, network, sizes of the sections.
 #[derive(clap::Args)]
@@ -41,7 +41,10 @@ struct Inspected {
     epochs: u64,
     interval: Option<u64>,
     decoder: &'static str,
-    seed: u64,
+    #[serde(serialize_with = "as_text")]
+    seed: Seed,
+    /// The version of the hash functions.
+    hashing: u8,
     /// As `--format` takes it.
     format: String,
     /// As `--key-bytes` takes it.
@@ -120,6 +123,7 @@ impl Inspected {
             interval: sketch.interval(),
             decoder,
             seed: config.seed,
+            hashing: config.seed.hashing().number(),
             format: format.to_string(),
             key_bytes: key_bytes(config.keys),
             report_rule: config.rule.to_string(),
@@ -162,6 +166,9 @@ impl Inspected {
         }
         line("decoder", self.decoder.to_owned());
         line("seed", self.seed.to_string());
+        if let Some(warning) = earlier_hashes(self.seed) {
+            line("hashes", warning.to_owned());
+        }
         let shape = &self.shape;
         let (base, rows, width) = (shape.base, shape.rows, count(shape.width));
         line("counters", format!("{base}, {rows} × {width} of {} bits", shape.counter_bits));

@@ -1,8 +1,10 @@
 //! Things shown to people: numbers, sizes, tables; and the one door to standard output.
 
+use std::fmt::Display;
 use std::io::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
+use serde::Serializer;
 
 /// Prints to standard output. A closed pipe comes back as an error that [`crate::fail`] knows to be none.
 pub fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
@@ -22,6 +24,11 @@ pub fn count(n: impl Into<u128>) -> String {
         text.push(digit);
     }
     text
+}
+
+/// Serialises a value as its text: for numbers with more bits than a JSON number has.
+pub fn as_text<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
 }
 
 /// `1 item`, `2,000 items`.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ucl_sketch::{Fault, KeyFormat, LoadError, UclSketch};
+use ucl_sketch::{Fault, Hashing, KeyFormat, LoadError, Seed, UclSketch};
 use ucl_streams::Format;
 
 use crate::input::InputArgs;
@@ -49,6 +49,14 @@ impl Stored {
     pub fn input(&self, given: &InputArgs) -> InputArgs {
         InputArgs { format: Some(self.format.clone()), weight: self.weight.clone(), ..given.clone() }
     }
+}
+
+/// What to know of a sketch that an earlier version began; nothing for others.
+pub fn earlier_hashes(seed: Seed) -> Option<&'static str> {
+    (seed.hashing() != Hashing::default()).then_some(
+        "those of an earlier version, which the state keeps: someone can make keys of over 240 bytes collide on purpose, \
+         and then their ranges are wrong. If keys may be hostile, start a new count",
+    )
 }
 
 /// While the window has not filled up, trains on what there is, rather than answer by another decoder.

@@ -49,7 +49,7 @@ fn decoding(keys: u32, interval: usize, width: u32, pool: &ThreadPool) -> Durati
         bloom_bits: 13 * keys,
         bloom_hashes: 6,
     };
-    let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::Rotate, seed: 1 };
+    let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::Rotate, seed: 1.into() };
     let mut data = DataPlane::<4>::new(config).expect("a sound configuration");
     let mut control = ControlPlane::new(config, Settings { decoder: DecoderKind::Delta, ..Settings::default() })
         .expect("settings that go with it");

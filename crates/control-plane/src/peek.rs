@@ -9,7 +9,7 @@ use ucl_data_plane::{Report, ReportSink};
 /// use ucl_data_plane::DataPlane;
 /// # use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
 /// # let shape = Shape::PAPER_64KB;
-/// # let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+/// # let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1.into() };
 /// let (data, mut control) = (DataPlane::<4>::new(config)?, ControlPlane::new(config, Settings::default())?);
 /// let view = control.view(|peek: &mut Peek| data.peek(peek))?;
 /// assert_eq!(view.items(), 0);

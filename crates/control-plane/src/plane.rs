@@ -59,7 +59,7 @@ impl Mode {
 /// use ucl_control_plane::{ControlPlane, Settings};
 /// use ucl_data_plane::{Config, DataPlane, KeyFormat, ReportRule, Shape};
 ///
-/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::Paper, seed: 1 };
+/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::Paper, seed: 1.into() };
 /// let (mut data, mut control) = (DataPlane::<4>::new(config)?, ControlPlane::new(config, Settings::default())?);
 /// for i in 0..20_000u32 {
 ///     data.insert(&(i % 5_000).to_le_bytes(), 1, &mut control)?;
@@ -110,7 +110,7 @@ pub struct ControlPlane {
 /// use ucl_control_plane::{ControlPlane, Settings};
 /// # use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
 /// # let shape = Shape::PAPER_64KB;
-/// # let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+/// # let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1.into() };
 /// let mut control = ControlPlane::new(config, Settings::default())?;
 /// control.fail("the link went down".into());
 /// assert_eq!(control.fault().unwrap().to_string(), "the reports can no longer be followed: the link went down");
@@ -470,7 +470,7 @@ impl ReportSink for ControlPlane {
 /// use ucl_control_plane::{ControlPlane, DecoderKind, Settings};
 /// # use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
 /// # let shape = Shape::PAPER_64KB;
-/// # let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+/// # let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1.into() };
 /// let settings = Settings { decoder: DecoderKind::Learned, ..Settings::default() };
 /// let mut control = ControlPlane::new(config, settings)?;
 /// let job = control.training_job(Default::default()).unwrap();

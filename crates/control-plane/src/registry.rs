@@ -1,14 +1,14 @@
 //! Every key that the control plane knows, each with a number that never moves.
 //!
-//! Keys are found by what the data plane's slots hold: the key itself, or the digest of a long one. The hash is the data
-//! plane's own, so one hash of a queried key serves the lookup here and its columns alike.
+//! Keys are found by what the data plane's slots hold: the key itself, or the digest of a key of any
+//! length. The hash is the data plane's own function.
 
 mod names;
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use serde::{Deserialize, Serialize};
-use ucl_data_plane::{Config, HashSeed, Inconsistent, KeyFormat, digest, ensure};
+use ucl_data_plane::{Config, DigestKey, HashSeed, Inconsistent, KeyFormat, ensure};
 
 use self::names::Names;
 use crate::tight;
@@ -27,7 +27,7 @@ pub struct KeyId(pub u32);
 /// ```
 /// use ucl_control_plane::Registry;
 /// use ucl_data_plane::{HashSeed, KeyFormat};
-/// let mut registry = Registry::new(KeyFormat::Fixed(4), HashSeed::new(1));
+/// let mut registry = Registry::new(KeyFormat::Fixed(4), HashSeed::new(1.into()));
 /// let (id, new) = registry.intern(b"key1");
 /// assert!(new && registry.find(b"key1") == Some(id) && registry.key(id) == b"key1");
 /// ```
@@ -42,7 +42,8 @@ pub struct Registry {
     /// What sits in slots: `slot_bytes` bytes per key.
     #[serde(with = "serde_bytes")]
     identities: Vec<u8>,
-    /// Long keys in full; none for fixed sizes, where the identity is the key. A key with no bytes here was seen only by its digest.
+    /// Keys in full whose digest does not tell them; none for fixed sizes, where the identity is the key. A key with no
+    /// bytes here was seen only by its digest.
     names: Names,
 }
 
@@ -78,7 +79,7 @@ impl Registry {
         match self.format {
             KeyFormat::Fixed(bytes) => (key.len() == usize::from(bytes)).then_some(key),
             KeyFormat::Digest => {
-                *room = digest(key, self.seed.digest_seed());
+                *room = self.digest_key().digest(key);
                 Some(&room[..])
             }
         }
@@ -146,9 +147,9 @@ impl Registry {
         Self::new(self.format, self.seed)
     }
 
-    /// The seed of the digests of long keys.
-    pub(crate) fn digest_seed(&self) -> u64 {
-        self.seed.digest_seed()
+    /// The key of the digests.
+    pub(crate) fn digest_key(&self) -> DigestKey {
+        self.seed.digest_key()
     }
 
     /// What stands for the key in a slot.
@@ -159,17 +160,24 @@ impl Registry {
 
     /// The key, or the digest of one whose name never arrived (the Bloom filter claimed it): see [`Registry::is_named`].
     pub fn key(&self, id: KeyId) -> &[u8] {
-        if self.is_named(id) && self.format == KeyFormat::Digest { self.name(id) } else { self.identity_of(id) }
+        self.own_bytes(id).unwrap_or_else(|| self.identity_of(id))
     }
 
-    /// Whether the key's own bytes are known. An empty long key counts as named only by its digest.
+    /// Whether the key's own bytes are known.
     pub fn is_named(&self, id: KeyId) -> bool {
-        match self.format {
-            KeyFormat::Fixed(_) => true,
-            KeyFormat::Digest => {
-                !self.name(id).is_empty() || *self.identity_of(id) == digest(b"", self.seed.digest_seed())
-            }
+        self.own_bytes(id).is_some()
+    }
+
+    fn own_bytes(&self, id: KeyId) -> Option<&[u8]> {
+        let identity = self.identity_of(id);
+        let KeyFormat::Digest = self.format else { return Some(identity) };
+        let name = self.name(id);
+        if !name.is_empty() {
+            return Some(name);
         }
+        let digest = identity.try_into().expect("digests have 16 bytes");
+        // Older digests do not tell, but that of the empty key can be recognised.
+        self.digest_key().key_of(digest).or_else(|| (*digest == self.digest_key().digest(b"")).then_some(&[]))
     }
 
     fn name(&self, id: KeyId) -> &[u8] {
@@ -197,7 +205,7 @@ impl Registry {
         ensure(self.format == config.keys, || format!("a registry of {}, not of {}", self.format, config.keys))?;
         let whole = held.is_multiple_of(bytes) && held / bytes <= u32::MAX as usize;
         ensure(whole, || format!("{held} bytes of keys of {bytes} bytes each"))?;
-        self.seed = self.seed.rehashed(config.seed);
+        self.seed = self.seed.restored(config.seed)?;
         self.check_names()?;
         // A table of keys that all hash alike would take hours to fill.
         let mut hashes: Vec<u64> = self.ids().map(|id| hash(&self.seed, self.identity_of(id))).collect();
@@ -224,7 +232,7 @@ impl Registry {
         ensure(names == wanted, || format!("{names} names for {wanted} keys"))?;
         for id in self.ids().take(wanted) {
             let name = self.name(id);
-            let own = name.is_empty() || digest(name, self.seed.digest_seed()) == *self.identity_of(id);
+            let own = name.is_empty() || self.digest_key().digest(name) == *self.identity_of(id);
             ensure(own, || format!("key {} has a name that is not its own", id.0))?;
         }
         Ok(())
@@ -256,7 +264,7 @@ mod tests {
 
     #[test]
     fn numbers_are_handed_out_in_order_and_found_again() {
-        let mut registry = Registry::new(KeyFormat::Fixed(4), HashSeed::new(1));
+        let mut registry = Registry::new(KeyFormat::Fixed(4), HashSeed::new(1.into()));
         for key in 0..1000u32 {
             assert_eq!(registry.intern(&key.to_le_bytes()), (KeyId(key), true));
         }
@@ -269,10 +277,10 @@ mod tests {
 
     #[test]
     fn a_merged_registry_knows_all_keys_and_names() {
-        let seed = HashSeed::new(1);
+        let seed = HashSeed::new(1.into());
         let (mut ours, mut theirs) = (Registry::new(KeyFormat::Digest, seed), Registry::new(KeyFormat::Digest, seed));
         let learn = |registry: &mut Registry, name: &[u8], named: bool| {
-            let (id, _) = registry.intern(&digest(name, seed.digest_seed()));
+            let (id, _) = registry.intern(&seed.digest_key().digest(name));
             if named {
                 registry.give_name(id, name);
             }
@@ -287,13 +295,13 @@ mod tests {
         let names: [&[u8]; 4] = [b"first", b"unnamed here", b"third", b"fourth"];
         for (id, name) in ours.ids().zip(names) {
             assert_eq!(ours.key(id), name);
-            assert_eq!(ours.find(&digest(name, seed.digest_seed())), Some(id));
+            assert_eq!(ours.find(&seed.digest_key().digest(name)), Some(id));
         }
     }
 
     #[test]
     fn long_keys_keep_their_names() {
-        let seed = HashSeed::new(1);
+        let seed = HashSeed::new(1.into());
         let mut registry = Registry::new(KeyFormat::Digest, seed);
         let names: [&[u8]; 3] = [b"/index.html", b"", b"/a/long/path?with=query"];
         for name in names {

@@ -25,7 +25,7 @@ const NONE: u32 = u32::MAX;
 /// ```
 /// use ucl_control_plane::Segment;
 /// use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
-/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };
 /// let segment = Segment::new(config);
 /// assert_eq!((segment.cumulative().len(), segment.columns().len()), (4096, 0));
 /// ```
@@ -83,7 +83,7 @@ impl EpochCounters<'_> {
 /// use ucl_data_plane::{CounterIndex, Report};
 /// # use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
 /// # let shape = Shape::PAPER_64KB;
-/// # let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+/// # let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1.into() };
 /// let mut control = ControlPlane::new(config, Settings::default())?;
 /// let stray = Report::Carry { at: CounterIndex(9_999), times: 1 };
 /// let error = control.accept(stray).unwrap_err();
@@ -337,7 +337,7 @@ impl Segment {
 
     /// Makes a segment that was just read usable, or says why it cannot be one.
     pub(crate) fn restored(mut self, registry: &Registry) -> Result<Self, Inconsistent> {
-        let config = self.config;
+        let config = self.config.hashed_by(registry.digest_key().hashing());
         config.check()?;
         ensure(config.keys == registry.format(), || {
             format!("a segment of {}, but a registry of {}", config.keys, registry.format())

@@ -57,7 +57,7 @@ impl QueryView {
     /// ```
     /// use ucl_control_plane::{ControlPlane, Settings};
     /// use ucl_data_plane::{Config, DataPlane, KeyFormat, ReportRule, Shape};
-    /// # let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+    /// # let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };
     /// # let (mut data, mut control) = (DataPlane::<4>::new(config)?, ControlPlane::new(config, Settings::default())?);
     /// for i in 0..90_000u64 {
     ///     data.insert(&((i * i % 50_021) as u32).to_le_bytes(), 1, &mut control)?;

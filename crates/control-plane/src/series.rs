@@ -70,7 +70,7 @@ impl EpochCounts {
 /// ```
 /// use ucl_control_plane::{ControlPlane, DecoderKind, Settings};
 /// use ucl_data_plane::{Config, DataPlane, KeyFormat, ReportRule, Shape};
-/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };
 /// let settings = Settings { decoder: DecoderKind::Delta, retain_epochs: 24, ..Settings::default() };
 /// let (mut data, mut control) = (DataPlane::<4>::new(config)?, ControlPlane::new(config, settings)?);
 /// for hour in 1..=3u64 {

@@ -69,7 +69,7 @@ impl Settings {
 /// use ucl_control_plane::{ControlPlane, Settings, SettingsError};
 /// # use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
 /// # let shape = Shape::PAPER_64KB;
-/// # let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+/// # let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1.into() };
 /// let mut settings = Settings { decoder: "learned".parse()?, ..Settings::default() };
 /// settings.learned.hidden = 7;
 /// assert!(matches!(ControlPlane::new(config, settings), Err(SettingsError::Learned(_))));

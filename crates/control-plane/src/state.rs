@@ -44,7 +44,7 @@ use crate::window::Window;
 /// use ucl_control_plane::{ControlPlane, Settings};
 /// # use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
 /// # let shape = Shape::PAPER_64KB;
-/// # let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+/// # let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1.into() };
 /// let control = ControlPlane::new(config, Settings::default())?;
 /// let again = ControlPlane::restore(config, control.settings().clone(), control.state()?)?;
 /// assert_eq!(again.cuts(), control.cuts());
@@ -112,7 +112,7 @@ pub struct Model {
 
 /// Stand in until the configuration is at hand.
 pub(crate) fn no_seed() -> HashSeed {
-    HashSeed::new(0)
+    HashSeed::new(0.into())
 }
 pub(crate) fn no_map() -> BaseMap {
     BaseMap::Rows(RowMap::new(Geometry { rows: 1, width: 1, degree: 1, signed: false }))

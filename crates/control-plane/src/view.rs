@@ -95,7 +95,7 @@ pub struct Estimate {
 /// ```
 /// use ucl_control_plane::{ControlPlane, Settings};
 /// use ucl_data_plane::{Config, DataPlane, KeyFormat, ReportRule, Shape};
-/// # let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+/// # let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };
 /// # let (mut data, mut control) = (DataPlane::<4>::new(config)?, ControlPlane::new(config, Settings::default())?);
 /// for i in 0..9_000u32 {
 ///     data.insert(&(i % 30).to_le_bytes(), 1, &mut control)?;
@@ -410,7 +410,7 @@ impl QueryView {
     /// use ucl_control_plane::{BoundKind, ControlPlane, DecoderKind, Settings};
     /// use ucl_data_plane::{Base, Config, DataPlane, KeyFormat, ReportRule, Shape};
     /// let shape = Shape { base: Base::CountSketch, slots: 10, ..Shape::PAPER_64KB };
-    /// let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+    /// let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1.into() };
     /// let settings = Settings { decoder: DecoderKind::Cm, ..Settings::default() };
     /// let (mut data, mut control) = (DataPlane::<4>::new(config)?, ControlPlane::new(config, settings)?);
     /// for i in 0..50_000u32 {

@@ -101,11 +101,11 @@ impl Both {
 enum Step {
     Insert(Stream),
     Cut,
-    Rehash(u64),
+    Rehash(u128),
     Resize(Shape),
     Reset,
     /// With a stream that had another seed for its first half.
-    Merge(Stream, Option<u64>),
+    Merge(Stream, Option<u128>),
     Drop,
 }
 
@@ -138,18 +138,18 @@ fn steps(signed: bool) -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => stream().prop_map(Step::Insert),
         2 => Just(Step::Cut),
-        3 => (0u64..50).prop_map(Step::Rehash),
+        3 => (0u128..50).prop_map(Step::Rehash),
         2 => shape(signed).prop_map(Step::Resize),
         1 => Just(Step::Reset),
-        2 => (stream(), prop::option::of(0u64..50)).prop_map(|(stream, seed)| Step::Merge(stream, seed)),
+        2 => (stream(), prop::option::of(0u128..50)).prop_map(|(stream, seed)| Step::Merge(stream, seed)),
         2 => Just(Step::Drop),
     ];
     prop::collection::vec(step, 1..10)
 }
 
-fn config(shape: Shape, rule: u8, seed: u64) -> Config {
+fn config(shape: Shape, rule: u8, seed: u128) -> Config {
     let rule = ReportRule::ALL[usize::from(rule)];
-    Config { keys: KeyFormat::Fixed(4), shape, rule, seed }
+    Config { keys: KeyFormat::Fixed(4), shape, rule, seed: seed.into() }
 }
 
 fn run(both: &mut Both, settings: &Settings, steps: &[Step], interval: usize) -> Result<(), TestCaseError> {
@@ -158,11 +158,11 @@ fn run(both: &mut Both, settings: &Settings, steps: &[Step], interval: usize) ->
         match step {
             Step::Insert(stream) => both.insert(stream, interval),
             Step::Cut => both.data.cut(&mut both.control),
-            Step::Rehash(seed) => both.change(Config { seed: *seed, ..config }),
+            Step::Rehash(seed) => both.change(Config { seed: (*seed).into(), ..config }),
             Step::Resize(shape) => both.change(Config { shape: *shape, ..config }),
             Step::Reset => both.reset(),
             Step::Merge(stream, first_seed) => {
-                let seed = first_seed.unwrap_or(config.seed);
+                let seed = first_seed.map_or(config.seed, Into::into);
                 let mut other = Both::new(Config { seed, ..config }, settings.clone());
                 let (early, late) = stream.split_at(stream.len() / 2);
                 other.insert(early, interval);
@@ -198,7 +198,7 @@ proptest! {
 
     #[test]
     fn bounds_hold_through_any_changes(
-        first in shape(false), rule in 0u8..4, seed: u64, steps in steps(false), interval in 1usize..60,
+        first in shape(false), rule in 0u8..4, seed: u128, steps in steps(false), interval in 1usize..60,
         decoder in prop::sample::select(&CLASSIC[..]), paper: bool,
     ) {
         let settings = settings(decoder, if paper { ChangeKind::PaperColumns } else { ChangeKind::Sealed });
@@ -207,7 +207,7 @@ proptest! {
 
     #[test]
     fn bounds_hold_for_delta(
-        first in shape(false), rule in 0u8..4, seed: u64, steps in steps(false), interval in 1usize..60,
+        first in shape(false), rule in 0u8..4, seed: u128, steps in steps(false), interval in 1usize..60,
     ) {
         let settings = settings(DecoderKind::Delta, ChangeKind::Sealed);
         run(&mut Both::new(config(first, rule, seed), settings.clone()), &settings, &steps, interval)?;
@@ -215,7 +215,7 @@ proptest! {
 
     #[test]
     fn bounds_hold_for_count_sketch(
-        first in shape(true), rule in 0u8..4, seed: u64, steps in steps(true), interval in 1usize..60, lsmr: bool, paper: bool,
+        first in shape(true), rule in 0u8..4, seed: u128, steps in steps(true), interval in 1usize..60, lsmr: bool, paper: bool,
     ) {
         let decoder = if lsmr { DecoderKind::Lsmr } else { DecoderKind::Cm };
         let settings = settings(decoder, if paper { ChangeKind::PaperColumns } else { ChangeKind::Sealed });
@@ -227,7 +227,7 @@ proptest! {
     #[test]
     fn narrow_counters_hold_what_wide_ones_do(
         (first, steps) in any::<bool>().prop_flat_map(|signed| (shape(signed), steps(signed))),
-        rule in 0u8..4, seed: u64, interval in 1usize..60, bits in prop::sample::select(&CounterBits::ALL[..]),
+        rule in 0u8..4, seed: u128, interval in 1usize..60, bits in prop::sample::select(&CounterBits::ALL[..]),
     ) {
         let settings = settings(DecoderKind::Cm, ChangeKind::Sealed);
         let counters = |counter_bits: CounterBits| {
@@ -248,7 +248,7 @@ proptest! {
 
     /// With counters and filter to spare delta stays exact, whatever happens; and so does each key's count over time.
     #[test]
-    fn ample_memory_is_exact(steps in steps(false), seed: u64, slots in 1u32..6, narrow: bool, interval in 1usize..60) {
+    fn ample_memory_is_exact(steps in steps(false), seed: u128, slots in 1u32..6, narrow: bool, interval in 1usize..60) {
         let counter_bits = if narrow { CounterBits::B4 } else { CounterBits::B32 };
         let shape = Shape { slots, width: 2048, counter_bits, bloom_bits: 1 << 16, ..Shape::PAPER_64KB };
         let settings = Settings { retain_epochs: 10_000, ..settings(DecoderKind::Delta, ChangeKind::Sealed) };
@@ -276,7 +276,7 @@ proptest! {
     /// Whose side a stream is on, and in which order streams are merged, changes no bound; estimates by rounding alone.
     #[test]
     fn merging_is_commutative(
-        shape in shape(false), rule in 0u8..4, seed: u64, interval in 1usize..60, streams in prop::collection::vec(stream(), 3),
+        shape in shape(false), rule in 0u8..4, seed: u128, interval in 1usize..60, streams in prop::collection::vec(stream(), 3),
         decoder in prop::sample::select(&[DecoderKind::Cm, DecoderKind::Em, DecoderKind::Delta][..]),
     ) {
         let settings = settings(decoder, ChangeKind::Sealed);

@@ -10,7 +10,7 @@ use ucl_data_plane::{
 };
 
 fn config(base: Base) -> impl Strategy<Value = Config> {
-    (1u32..8, 1u32..9, 1u16..5, 1u32..30, prop::sample::select(&CounterBits::ALL[..]), 0u32..400, 0u8..4, any::<u64>())
+    (1u32..8, 1u32..9, 1u16..5, 1u32..30, prop::sample::select(&CounterBits::ALL[..]), 0u32..400, 0u8..4, any::<u128>())
         .prop_map(move |(slots, vote_ratio, rows, width, counter_bits, bloom_bits, rule, seed)| Config {
             keys: KeyFormat::Fixed(4),
             shape: Shape {
@@ -26,7 +26,7 @@ fn config(base: Base) -> impl Strategy<Value = Config> {
                 bloom_hashes: 2,
             },
             rule: ReportRule::ALL[usize::from(rule)],
-            seed,
+            seed: seed.into(),
         })
 }
 
@@ -146,10 +146,10 @@ proptest! {
 
     /// With counters and filter to spare, delta is exact, whatever the stream and the interval, also while it lags.
     #[test]
-    fn ample_memory_is_exact(stream in stream(), interval in 1usize..200, seed: u64, narrow: bool, lags: [bool; 5]) {
+    fn ample_memory_is_exact(stream in stream(), interval in 1usize..200, seed: u128, narrow: bool, lags: [bool; 5]) {
         let counter_bits = if narrow { CounterBits::B4 } else { CounterBits::B32 };
         let shape = Shape { slots: 2, width: 2048, counter_bits, bloom_bits: 1 << 16, ..Shape::PAPER_64KB };
-        let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed };
+        let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: seed.into() };
         let (data, mut control) = run_lagging(config, DecoderKind::Delta, &stream, interval, &lags);
         let view = control.view(|sink| data.peek(sink)).unwrap();
         for (key, truth) in exact(&stream) {
@@ -160,9 +160,9 @@ proptest! {
 
     /// With memory to spare the counts of every epoch are exact, for hot keys too.
     #[test]
-    fn time_series_are_exact_with_ample_memory(stream in stream(), interval in 1usize..100, seed: u64, slots in 1u32..6) {
+    fn time_series_are_exact_with_ample_memory(stream in stream(), interval in 1usize..100, seed: u128, slots in 1u32..6) {
         let shape = Shape { slots, width: 4096, bloom_bits: 1 << 16, ..Shape::PAPER_64KB };
-        let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed };
+        let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: seed.into() };
         let mut data = DataPlane::<4>::new(config).unwrap();
         let settings = Settings { decoder: DecoderKind::Delta, retain_epochs: 1000, ..Settings::default() };
         let mut control = ControlPlane::new(config, settings).unwrap();
@@ -314,7 +314,7 @@ impl Recorded {
 #[test]
 fn an_unsupported_pair_is_named() {
     let shape = Shape { base: Base::CountSketch, ..Shape::PAPER_64KB };
-    let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+    let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1.into() };
     let settings = Settings { decoder: DecoderKind::Em, ..Settings::default() };
     let error = ControlPlane::new(config, settings).err().unwrap().to_string();
     assert_eq!(error, "the decoder 'em' cannot decode this sketch: it needs columns without negative coefficients");
@@ -327,7 +327,7 @@ fn an_emptied_filter_loses_few_keys() {
     const KEYS: u32 = 20_000;
     let lost = |rule: ReportRule| {
         let shape = Shape { slots: 64, width: 4_096, bloom_bits: 2 * KEYS, bloom_hashes: 4, ..Shape::PAPER_64KB };
-        let config = Config { keys: KeyFormat::Fixed(4), shape, rule, seed: 3 };
+        let config = Config { keys: KeyFormat::Fixed(4), shape, rule, seed: 3.into() };
         let settings = Settings { decoder: DecoderKind::Delta, ..Settings::default() };
         let (mut data, mut control) =
             (DataPlane::<4>::new(config).unwrap(), ControlPlane::new(config, settings).unwrap());
@@ -358,7 +358,7 @@ fn a_name_that_comes_late_is_learned() {
         }
     }
     let shape = Shape { slots: 64, bloom_bits: 512, bloom_hashes: 2, ..Shape::PAPER_64KB };
-    let config = Config { keys: KeyFormat::Digest, shape, rule: ReportRule::Rotate, seed: 1 };
+    let config = Config { keys: KeyFormat::Digest, shape, rule: ReportRule::Rotate, seed: 1.into() };
     let settings = Settings { decoder: DecoderKind::Delta, ..Settings::default() };
     let mut data = DataPlane::<16>::new(config).unwrap();
     let mut control = ControlPlane::new(config, settings).unwrap();
@@ -379,7 +379,7 @@ fn a_name_that_comes_late_is_learned() {
 #[test]
 fn how_often_counts_occur() {
     let shape = Shape { slots: 500, ..Shape::PAPER_64KB };
-    let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+    let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1.into() };
     let counts = [(1u32, 3u64), (2, 3), (3, 1_023), (4, 1_024), (5, 70_000), (6, 70_000)];
     let (data, mut control) = run(config, DecoderKind::Em, &counts, 100);
     let view = control.view(|sink| data.peek(sink)).unwrap();

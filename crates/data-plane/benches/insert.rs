@@ -53,7 +53,7 @@ fn key<const N: usize>(rank: u32) -> [u8; N] {
 }
 
 fn plane<const N: usize>(shape: Shape) -> DataPlane<N> {
-    let config = Config { keys: KeyFormat::Fixed(N as u8), shape, rule: ReportRule::Paper, seed: 1 };
+    let config = Config { keys: KeyFormat::Fixed(N as u8), shape, rule: ReportRule::Paper, seed: 1.into() };
     DataPlane::new(config).expect("a valid shape")
 }
 

@@ -60,7 +60,7 @@ impl BloomFilter {
     /// ```
     /// use ucl_data_plane::{BloomFilter, BloomKind, HashSeed};
     /// let mut filter = BloomFilter::new(BloomKind::Classic, 80_000, 8);
-    /// let h = HashSeed::new(1).hash(&7u32.to_le_bytes());
+    /// let h = HashSeed::new(1.into()).hash(&7u32.to_le_bytes());
     /// assert!(filter.insert(h));
     /// assert!(!filter.insert(h) && filter.contains(h));
     /// ```
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn claims_what_it_holds_and_little_else() {
         for (kind, slack) in [(BloomKind::Classic, 1.15), (BloomKind::SplitBlock, 2.0)] {
-            let seed = HashSeed::new(9);
+            let seed = HashSeed::new(9.into());
             let (bits, hashes, keys) = (40_960, 6, 5_000u32);
             let mut filter = BloomFilter::new(kind, bits, hashes);
             for key in 0..keys {
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn coverage_is_as_predicted() {
-        let seed = HashSeed::new(2);
+        let seed = HashSeed::new(2.into());
         // As planned, and far more keys than planned for.
         for (bits, hashes, keys, within) in [(80_000, 8, 15_000u32, 0.005), (206_432, 10, 103_000, 0.005)] {
             let mut filter = BloomFilter::new(BloomKind::Classic, bits, hashes);
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn an_empty_shape_claims_nothing() {
         let mut filter = BloomFilter::new(BloomKind::Classic, 0, 8);
-        let h = HashSeed::new(0).hash(&[1, 2, 3, 4]);
+        let h = HashSeed::new(0.into()).hash(&[1, 2, 3, 4]);
         assert!(filter.insert(h) && filter.insert(h) && !filter.contains(h));
     }
 }

@@ -158,7 +158,7 @@ impl RowMap {
     /// ```
     /// use ucl_data_plane::{ColumnMap, Geometry, HashSeed, RowMap};
     /// let map = RowMap::new(Geometry { rows: 4, width: 1024, degree: 4, signed: false });
-    /// let column = map.column(HashSeed::new(1).hash(&7u32.to_le_bytes()));
+    /// let column = map.column(HashSeed::new(1.into()).hash(&7u32.to_le_bytes()));
     /// assert_eq!(column.indices().len(), 4);
     /// assert!(column.indices().iter().zip(0u32..).all(|(&at, row)| at / 1024 == row));
     /// ```
@@ -196,7 +196,7 @@ impl ColumnMap for RowMap {
 /// ```
 /// use ucl_data_plane::{Base, BaseMap, ColumnMap, HashSeed, Shape};
 /// let shape = Shape { base: Base::FlowRadar, ..Shape::PAPER_64KB };
-/// let column = BaseMap::new(&shape).column(HashSeed::new(1).hash(&7u32.to_le_bytes()));
+/// let column = BaseMap::new(&shape).column(HashSeed::new(1.into()).hash(&7u32.to_le_bytes()));
 /// assert_eq!(column.indices().len(), 4);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use crate::hash::{MAX_BLOOM_HASHES, MAX_DEGREE};
 use crate::heavy::{CHUNK, HeavyKind};
 use crate::key::{KeyFormat, MAX_KEY_BYTES};
 use crate::report::ReportRule;
+use crate::seed::{Hashing, Seed};
 
 /// The sizes of the three parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -118,7 +119,7 @@ const fn deferred_entry_bytes(key_bytes: usize) -> usize {
 ///
 /// ```
 /// use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
-/// let config = Config { keys: KeyFormat::Fixed(13), shape: Shape::PAPER_64KB, rule: ReportRule::Paper, seed: 7 };
+/// let config = Config { keys: KeyFormat::Fixed(13), shape: Shape::PAPER_64KB, rule: ReportRule::Paper, seed: 7.into() };
 /// assert!(config.memory().total() > 65_536); // 13-byte keys want fewer slots in the same budget
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -131,7 +132,7 @@ pub struct Config {
     /// Which keys are sent.
     pub rule: ReportRule,
     /// Fixes every hash.
-    pub seed: u64,
+    pub seed: Seed,
 }
 
 impl Config {
@@ -216,6 +217,14 @@ pub enum ConfigError {
         want: HeavyKind,
         /// Given.
         got: HeavyKind,
+    },
+    /// A sketch keeps its hash functions: give a seed made by [`Seed::with_value`] from its own.
+    #[error("a sketch with hash functions of {want} cannot go on with those of {got}")]
+    HashFunctions {
+        /// The sketch's.
+        want: Hashing,
+        /// Given.
+        got: Hashing,
     },
     /// Choose one of the four widths.
     #[error("counters have 4, 8, 16 or 32 bits, not {bits}")]

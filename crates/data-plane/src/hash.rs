@@ -1,9 +1,32 @@
 //! One seeded hash per item.
 //!
 //! Slot, columns and Bloom bits all come from disjoint parts of one 128-bit hash, and every position by
-//! multiply-shift: `(part * size) >> 32`. Thirteen separate hash functions and `%` run at less than half the speed.
-//! The mixing is the 64×64→128 multiply-and-fold of the wyhash family. Golden values in the tests pin it: the same
-//! seed gives the same positions on every machine and in every version.
+//! multiply-shift: `(part * size) >> 32`. Thirteen separate hash functions and `%` run at less than
+//! half the speed. The mixing is the 64×64→128 multiply-and-fold of the wyhash family. Golden values
+//! in the tests pin it: the same seed gives the same positions on every machine and in every version.
+//!
+//! # What is promised against whom
+//!
+//! Positions and digests have different duties, and different strength.
+//!
+//! - **Digests name keys** ([`DigestKey::digest`]), so two keys with one digest would make guaranteed
+//!   bounds false. Keys of up to 15 bytes are their own digest and never collide. Longer keys get
+//!   127 bits of SipHash-2-4 under a 128-bit key. Someone who chooses keys without knowing the seed,
+//!   even one who sees digests and answers, finds a colliding pair with probability 2^-127 a pair.
+//! - **Positions only spread keys**. Guaranteed bounds hold whatever the positions are; keys that are
+//!   crowded together cost accuracy alone. The mixing is fast, not cryptographic: it holds against
+//!   someone who chooses keys without knowing the seed and without seeing positions. Whoever learns
+//!   the seed (a state file, a wire message that opens a segment) can choose keys that crowd.
+//! - The secrets of positions and of digests come from the seed through SipHash-2-4, so that one
+//!   does not tell the other.
+//!
+//! All of this needs a seed that nobody can guess: draw 128 random bits. A small seed such as 7 is for
+//! experiments that are to be repeated.
+
+use siphasher::sip::SipHasher24;
+
+use crate::key::DigestKey;
+use crate::seed::{Hashing, Seed};
 
 /// Row multipliers: the odd numbers that follow the golden ratio in a fixed multiplicative walk. Each row takes the top
 /// half of `columns * multiplier`; double hashing (`a + i*b`) would make two keys that meet in two rows meet in all.
@@ -43,40 +66,61 @@ const fn split_mix(x: u64) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashSeed {
     secret: [u64; 6],
-    digest: u64,
+    /// All ones, or zero for [`Hashing::V1`], which lacked what it switches on.
+    protect: u64,
+    digest: DigestKey,
 }
 
 impl HashSeed {
     /// Expands a seed.
-    pub fn new(seed: u64) -> Self {
-        let mut x = seed;
-        let mut next = || {
-            x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            split_mix(x)
-        };
-        Self { secret: [(); 6].map(|()| next()), digest: next() }
+    pub fn new(seed: Seed) -> Self {
+        match seed.hashing() {
+            Hashing::V1 => {
+                let mut x = seed.value() as u64;
+                let mut next = || {
+                    x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                    split_mix(x)
+                };
+                let secret = [(); 6].map(|()| next());
+                Self { secret, protect: 0, digest: DigestKey::new(next().into(), Hashing::V1) }
+            }
+            Hashing::V2 => {
+                let value = seed.value();
+                let keyed = SipHasher24::new_with_keys(value as u64, (value >> 64) as u64);
+                let mut counter = 0u64;
+                let mut next = || {
+                    counter += 1;
+                    keyed.hash(&counter.to_le_bytes())
+                };
+                let secret = [(); 6].map(|()| next());
+                let digest = u128::from(next()) | u128::from(next()) << 64;
+                Self { secret, protect: !0, digest: DigestKey::new(digest, Hashing::V2) }
+            }
+        }
     }
 
-    /// Other hashes, but the same digests: a digest names its key, whatever becomes of the sketch.
+    /// Returns the secrets of another seed with the digests of this one: a digest names its key,
+    /// whatever becomes of the sketch.
     ///
     /// ```
     /// use ucl_data_plane::HashSeed;
-    /// let (first, next) = (HashSeed::new(1), HashSeed::new(1).rehashed(2));
-    /// assert_eq!(next.digest_seed(), first.digest_seed());
-    /// assert_eq!(next.hash(b"key1"), HashSeed::new(2).hash(b"key1"));
+    /// let first = HashSeed::new(1.into());
+    /// let next = first.rehashed(2.into());
+    /// assert_eq!(next.digest_key(), first.digest_key());
+    /// assert_eq!(next.hash(b"key1"), HashSeed::new(2.into()).hash(b"key1"));
     /// ```
-    pub fn rehashed(&self, seed: u64) -> Self {
+    pub fn rehashed(&self, seed: Seed) -> Self {
         Self { digest: self.digest, ..Self::new(seed) }
     }
 
     /// Some seed with these digests.
     #[cfg(feature = "serde")]
-    pub(crate) fn with_digest_seed(digest: u64) -> Self {
-        Self { digest, ..Self::new(0) }
+    pub(crate) fn with_digest_key(digest: DigestKey) -> Self {
+        Self { digest, ..Self::new(0.into()) }
     }
 
-    /// The seed for digests of long keys.
-    pub fn digest_seed(&self) -> u64 {
+    /// The key for digests of long keys.
+    pub fn digest_key(&self) -> DigestKey {
         self.digest
     }
 
@@ -84,16 +128,19 @@ impl HashSeed {
     ///
     /// ```
     /// use ucl_data_plane::HashSeed;
-    /// let seed = HashSeed::new(1);
+    /// let seed = HashSeed::new(1.into());
     /// assert_ne!(seed.hash(&7u32.to_le_bytes()), seed.hash(&8u32.to_le_bytes()));
     /// ```
     #[inline(always)]
     pub fn hash<const N: usize>(&self, key: &[u8; N]) -> KeyHash {
         let (low, high) = crate::key::words(key);
         let [a, b, c, d, e, f] = self.secret;
-        let mixed = fold(low ^ a, high ^ b);
-        // Two folds of the mixed word: the bare halves of one product are too weak (the evenness test below fails).
-        // Where only the slot is wanted, the compiler drops the other fold.
+        let (x, y) = (low ^ a, high ^ b);
+        // A product with zero forgets its other factor: all keys whose one word is the secret would
+        // hash alike. The factors themselves are added, so that each result keeps the other word.
+        let mixed = fold(x, y) ^ ((x ^ y) & self.protect);
+        // Two folds of the mixed word: the bare halves of one product are too weak (the evenness test
+        // below fails). Where only the slot is wanted, the compiler drops the other fold.
         KeyHash { mixed, columns: fold(mixed ^ c, d), bloom: fold(mixed ^ e, f) as u32 }
     }
 }
@@ -182,37 +229,106 @@ mod tests {
     /// Positions must never change: state files and merges rely on them.
     #[test]
     fn positions_are_pinned() {
-        let seed = HashSeed::new(42);
         let of = |h: KeyHash| {
             (h.slot(3000), h.row(0, 1024).0, h.row(3, 1024).0, h.row(1, 9338), h.bloom().position(7, 80_000))
         };
-        assert_eq!(of(seed.hash(&1u32.to_le_bytes())), GOLDEN[0]);
-        assert_eq!(of(seed.hash(&1u64.to_le_bytes())), GOLDEN[0], "a number hashes alike at 4 and 8 bytes");
-        assert_eq!(of(seed.hash(b"0123456789abc")), GOLDEN[1]);
-        assert_eq!(of(seed.hash(b"0123456789abcdef")), GOLDEN[2]);
+        for (seed, golden) in [(Seed::v1(42), GOLDEN_V1), (42.into(), GOLDEN_V2)] {
+            let seed = HashSeed::new(seed);
+            assert_eq!(of(seed.hash(&1u32.to_le_bytes())), golden[0]);
+            assert_eq!(of(seed.hash(&1u64.to_le_bytes())), golden[0], "a number hashes alike at 4 and 8 bytes");
+            assert_eq!(of(seed.hash(b"0123456789abc")), golden[1]);
+            assert_eq!(of(seed.hash(b"0123456789abcdef")), golden[2]);
+        }
     }
     type Positions = (usize, u32, u32, (u32, bool), u32);
-    const GOLDEN: [Positions; 3] = [
+    const GOLDEN_V1: [Positions; 3] = [
         (288, 478, 186, (2211, false), 71888),
         (2625, 230, 492, (7139, false), 28720),
         (100, 599, 524, (6604, true), 49616),
     ];
+    // Computed by tests/golden/make_hashes.py.
+    const GOLDEN_V2: [Positions; 3] = [
+        (251, 992, 615, (8000, false), 64441),
+        (2001, 80, 605, (3179, true), 24314),
+        (2774, 699, 928, (2523, false), 14078),
+    ];
+
+    /// Chi-square of positions over cells, in standard deviations from what chance gives.
+    fn unevenness(positions: impl Iterator<Item = usize>, cells: usize) -> f64 {
+        let mut counts = vec![0u32; cells];
+        let mut n = 0u32;
+        for position in positions {
+            counts[position] += 1;
+            n += 1;
+        }
+        let expected = f64::from(n) / cells as f64;
+        let chi: f64 = counts.iter().map(|&c| (f64::from(c) - expected).powi(2) / expected).sum();
+        let degrees = (cells - 1) as f64;
+        (chi - degrees) / (2.0 * degrees).sqrt()
+    }
+
+    /// The keys of a family all differ in one word, and the other word is the secret that it is xored
+    /// with: a product of zero. Once they all hashed alike.
+    #[test]
+    fn a_word_that_equals_a_secret_crowds_nothing() {
+        for number in 0..20u128 {
+            let seed = HashSeed::new(number.into());
+            for (word, secret) in [(0, seed.secret[0]), (1, seed.secret[1])] {
+                let hashes = (0..20_000u64).map(|other| {
+                    let mut key = [other; 2];
+                    key[word] = secret;
+                    let mut bytes = [0; 16];
+                    bytes[..8].copy_from_slice(&key[0].to_le_bytes());
+                    bytes[8..].copy_from_slice(&key[1].to_le_bytes());
+                    seed.hash(&bytes)
+                });
+                let hashes: Vec<KeyHash> = hashes.collect();
+                for uneven in [
+                    unevenness(hashes.iter().map(|h| h.slot(500)), 500),
+                    unevenness(hashes.iter().map(|h| h.row(0, 500).0 as usize), 500),
+                    unevenness(hashes.iter().map(|h| h.bloom().position(0, 500) as usize), 500),
+                ] {
+                    assert!(uneven < 6.0, "{uneven} standard deviations, seed {number}, word {word}");
+                }
+            }
+        }
+    }
+
+    /// Short keys are their own digests, so the hash sees text as it is.
+    #[test]
+    fn positions_of_short_texts_are_even() {
+        for number in 0..50u128 {
+            let seed = HashSeed::new(number.into());
+            let texts: [fn(u32) -> std::string::String; 4] = [
+                |i| std::format!("{i}"),
+                |i| std::format!("/page/{i:06}"),
+                |i| std::format!("10.{}.{}.{}", i >> 16, i >> 8 & 255, i & 255),
+                |i| std::format!("{i:x}.example.org"),
+            ];
+            for text in texts {
+                let hashes: Vec<KeyHash> =
+                    (0..20_000).map(|i| seed.hash(&seed.digest.digest(text(i).as_bytes()))).collect();
+                for uneven in [
+                    unevenness(hashes.iter().map(|h| h.slot(500)), 500),
+                    unevenness(hashes.iter().map(|h| h.row(0, 500).0 as usize), 500),
+                    unevenness(hashes.iter().map(|h| h.row(3, 500).0 as usize), 500),
+                    unevenness(hashes.iter().map(|h| h.bloom().position(0, 500) as usize), 500),
+                ] {
+                    assert!(uneven < 6.0, "{uneven} standard deviations, seed {number}, '{}'", text(1));
+                }
+            }
+        }
+    }
 
     /// Each kind of position is spread evenly over sequential keys (the worst natural case): chi-square within six
     /// standard deviations.
     #[test]
     fn positions_are_even() {
-        let seed = HashSeed::new(3);
+        let seed = HashSeed::new(3.into());
         let n = 200_000u32;
         let check = |name: &str, position: &dyn Fn(KeyHash) -> usize, cells: usize| {
-            let mut counts = vec![0u32; cells];
-            for key in 0..n {
-                counts[position(seed.hash(&key.to_le_bytes()))] += 1;
-            }
-            let expected = f64::from(n) / cells as f64;
-            let chi: f64 = counts.iter().map(|&c| (f64::from(c) - expected).powi(2) / expected).sum();
-            let degrees = (cells - 1) as f64;
-            assert!((chi - degrees).abs() < 6.0 * (2.0 * degrees).sqrt(), "{name}: chi-square {chi} for {degrees}");
+            let uneven = unevenness((0..n).map(|key| position(seed.hash(&key.to_le_bytes()))), cells);
+            assert!(uneven.abs() < 6.0, "{name}: {uneven} standard deviations");
         };
         check("slot", &|h| h.slot(1000), 1000);
         for row in 0..MAX_DEGREE {
@@ -232,18 +348,11 @@ mod tests {
     /// The slot is the position with the least mixing: even for keys in steps, under many seeds.
     #[test]
     fn slots_are_even_for_keys_in_steps() {
-        let (keys, slots) = (30_000u32, 500);
-        let degrees = f64::from(slots - 1);
         let mut worst: f64 = 0.0;
-        for seed in (0..200).map(HashSeed::new) {
+        for seed in (0..200u128).map(|seed| HashSeed::new(seed.into())) {
             for step in [1u64, 2, 256, 1000, 65_536, 1 << 24, 1 << 32, 0x0101_0101] {
-                let mut counts = vec![0u32; slots as usize];
-                for key in 0..u64::from(keys) {
-                    counts[seed.hash(&(key * step).to_le_bytes()).slot(slots)] += 1;
-                }
-                let expected = f64::from(keys) / f64::from(slots);
-                let chi: f64 = counts.iter().map(|&c| (f64::from(c) - expected).powi(2) / expected).sum();
-                worst = worst.max((chi - degrees) / (2.0 * degrees).sqrt());
+                let slots = (0..30_000u64).map(|key| seed.hash(&(key * step).to_le_bytes()).slot(500));
+                worst = worst.max(unevenness(slots, 500));
             }
         }
         assert!(worst < 8.0, "{worst} standard deviations");
@@ -252,7 +361,7 @@ mod tests {
     /// Keys that meet in two rows must not therefore meet in a third (what double hashing would do).
     #[test]
     fn rows_collide_independently() {
-        let seed = HashSeed::new(5);
+        let seed = HashSeed::new(5.into());
         let mut by_two_rows = std::collections::HashMap::<(u32, u32), Vec<KeyHash>>::new();
         for key in 0..60_000u32 {
             let h = seed.hash(&key.to_le_bytes());

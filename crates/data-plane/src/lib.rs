@@ -46,6 +46,7 @@ mod plane;
 mod refresh;
 mod report;
 mod rotation;
+mod seed;
 #[cfg(feature = "serde")]
 mod state;
 
@@ -58,9 +59,10 @@ pub use heavy::{
     AnyHeavy, AugmentedFilter, ElasticBuckets, HandedOn, HeavyChange, HeavyKind, HeavyPart, Offer, Reason, SlotChange,
     UnknownHeavy, VotingFilter,
 };
-pub use key::{KeyFormat, MAX_KEY_BYTES, digest};
+pub use key::{DigestKey, KeyFormat, MAX_KEY_BYTES, SHORT_KEY_BYTES};
 pub use plane::{DataPlane, MergeError};
 pub use report::{Cut, KeyFlags, KeyRef, Opening, Report, ReportRule, ReportSink, UnknownRule};
 pub use rotation::{EMPTY_ABOVE, LEAST_CUTS};
+pub use seed::{Hashing, ParseSeedError, Seed};
 #[cfg(feature = "serde")]
 pub use state::{Inconsistent, RestoredHeavy, ensure};

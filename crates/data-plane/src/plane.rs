@@ -17,7 +17,7 @@ use crate::config::{Config, ConfigError, Memory};
 use crate::counters::{Counters, Unsigned, Word};
 use crate::hash::{HashSeed, KeyHash, MAX_DEGREE};
 use crate::heavy::{AnyHeavy, CHUNK, HandedOn, HeavyPart, Offer, Reason, VotingFilter};
-use crate::key::{KeyFormat, MAX_KEY_BYTES, digest};
+use crate::key::{DigestKey, KeyFormat, MAX_KEY_BYTES};
 use crate::refresh::Refresh;
 use crate::report::{Cut, KeyFlags, KeyRef, Report, ReportRule, ReportSink};
 use crate::rotation::Rotation;
@@ -87,7 +87,7 @@ impl<const N: usize> DataPlane<N> {
     /// ```
     /// use ucl_data_plane::{Config, DataPlane, KeyFormat, Report, ReportRule, Shape};
     ///
-    /// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::Paper, seed: 1 };
+    /// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::Paper, seed: 1.into() };
     /// let mut plane = DataPlane::<4>::new(config)?;
     /// let mut reported = 0;
     /// let mut sink = |report: Report<'_>| reported += usize::from(matches!(report, Report::Key { .. }));
@@ -111,7 +111,7 @@ impl<const N: usize> DataPlane<N, AnyHeavy<N>> {
     /// use ucl_data_plane::{AnyHeavy, Base, Config, DataPlane, HeavyKind, KeyFormat, Report, ReportRule, Shape};
     ///
     /// let shape = Shape { heavy: HeavyKind::Augmented, base: Base::CountSketch, slots: 10, ..Shape::PAPER_64KB };
-    /// let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::Paper, seed: 1 };
+    /// let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::Paper, seed: 1.into() };
     /// let mut plane = DataPlane::<4, AnyHeavy<4>>::any(config)?;
     /// plane.insert(&[7; 4], 5, &mut |_: Report<'_>| ())?;
     /// assert_eq!(plane.exact(&[7; 4]), 5);
@@ -152,9 +152,9 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         &self.light.bloom
     }
 
-    /// The seed of the digests of long keys: the first configuration's, whatever became of the sketch.
-    pub fn digest_seed(&self) -> u64 {
-        self.light.seed.digest_seed()
+    /// The key of the digests of long keys: the first configuration's, whatever became of the sketch.
+    pub fn digest_key(&self) -> DigestKey {
+        self.light.seed.digest_key()
     }
 
     /// Items inserted so far.
@@ -319,7 +319,7 @@ impl<H: HeavyPart<16>> DataPlane<16, H> {
             return Err(ConfigError::KeyTooLong { bytes: key.len() });
         }
         self.totals.take(1, weight, weight)?;
-        let digest = digest(key, self.light.seed.digest_seed());
+        let digest = self.light.seed.digest_key().digest(key);
         let hash = self.light.seed.hash(&digest);
         let mut out = HandedOn::new(digest, 0, Reason::Passed);
         let too_heavy = weight >= u64::from(self.heavy.weight_limit());

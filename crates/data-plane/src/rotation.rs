@@ -49,7 +49,7 @@ mod tests {
         let fill = |bits: u32, keys: u32| {
             let mut filter = BloomFilter::new(BloomKind::Classic, bits, 6);
             (0..keys).for_each(|key| {
-                filter.insert(HashSeed::new(1).hash(&key.to_le_bytes()));
+                filter.insert(HashSeed::new(1.into()).hash(&key.to_le_bytes()));
             });
             filter
         };

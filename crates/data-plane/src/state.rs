@@ -16,8 +16,9 @@ use crate::config::{Config, Shape};
 use crate::counters::Counters;
 use crate::hash::HashSeed;
 use crate::heavy::HeavyPart;
-use crate::key::KeyFormat;
+use crate::key::{DigestKey, KeyFormat};
 use crate::plane::DataPlane;
+use crate::seed::{Hashing, Seed};
 
 /// A restored state that contradicts itself or its configuration. The text says in what.
 ///
@@ -46,17 +47,46 @@ pub(crate) fn no_map() -> BaseMap {
     BaseMap::Rows(RowMap::new(Geometry { rows: 1, width: 1, degree: 1, signed: false }))
 }
 
-/// Written is what a seed does not share with the configuration after [`HashSeed::rehashed`]: the seed of the digests. What
-/// was read stands in for the hashes of some seed, until `rehashed` makes it that of the configuration.
+/// A seed is written as its number. Which functions it keys is the same for all of a sketch, and is
+/// written once, by whoever writes the sketch: [`Config::hashed_by`] puts it back.
+impl Serialize for Seed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Seed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        u128::deserialize(deserializer).map(Self::from)
+    }
+}
+
+/// Written is what a seed does not share with the configuration after [`HashSeed::rehashed`]: the key
+/// of the digests. What was read stands in for the hashes of some seed, until
+/// [`HashSeed::restored`] makes it that of the configuration.
 impl Serialize for HashSeed {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.digest_seed().serialize(serializer)
+        self.digest_key().number().serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for HashSeed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        u64::deserialize(deserializer).map(Self::with_digest_seed)
+        let key = u128::deserialize(deserializer)?;
+        Ok(Self::with_digest_key(DigestKey::new(key, Hashing::default())))
+    }
+}
+
+impl HashSeed {
+    /// Makes what was read the secrets of this seed, with the digests that were read.
+    ///
+    /// # Errors
+    /// If the key of the digests is none that the functions of the seed have.
+    pub fn restored(self, seed: Seed) -> Result<Self, Inconsistent> {
+        let (key, hashing) = (self.digest_key().number(), seed.hashing());
+        let fits = hashing != Hashing::V1 || key <= u64::MAX.into();
+        ensure(fits, || format!("a digest key of 128 bits for hash functions of {hashing}"))?;
+        Ok(Self::with_digest_key(DigestKey::new(key, hashing)).rehashed(seed))
     }
 }
 
@@ -79,6 +109,11 @@ pub(crate) mod flat_keys {
 }
 
 impl Config {
+    /// Returns the configuration with a seed for these functions: a seed that was read does not know them.
+    pub fn hashed_by(self, hashing: Hashing) -> Self {
+        Self { seed: self.seed.with_hashing(hashing), ..self }
+    }
+
     /// Fails for a configuration that no data plane can have.
     pub fn check(&self) -> Result<(), Inconsistent> {
         if let KeyFormat::Fixed(bytes) = self.keys {
@@ -95,8 +130,10 @@ impl<const N: usize, H: RestoredHeavy<N>> DataPlane<N, H> {
         config.check()?;
         let (slot_bytes, shape) = (config.keys.slot_bytes(), &config.shape);
         ensure(slot_bytes == N, || format!("slots of {N}-byte keys for keys of {slot_bytes} bytes"))?;
-        ensure(self.light.config == *config, || "the data plane has another configuration than the file".into())?;
-        self.light.seed = self.light.seed.rehashed(config.seed);
+        let own = self.light.config.hashed_by(config.seed.hashing());
+        ensure(own == *config, || "the data plane has another configuration than the file".into())?;
+        self.light.config = own;
+        self.light.seed = self.light.seed.restored(config.seed)?;
         self.light.map = BaseMap::new(shape);
         self.light.counters.check(shape)?;
         self.light.bloom.check(shape)?;
@@ -173,7 +210,7 @@ mod tests {
             bloom_hashes: 3,
             ..Shape::PAPER_64KB
         };
-        let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 3 };
+        let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 3.into() };
         let mut plane = DataPlane::<4>::new(config).unwrap();
         for i in 0..500u32 {
             plane.insert(&(i * i % 97).to_le_bytes(), u64::from(i % 3) + 1, &mut Nowhere).unwrap();
@@ -192,7 +229,7 @@ mod tests {
     fn what_inserting_cannot_make_is_refused() {
         type Damage = fn(&mut DataPlane<4>);
         let damages: [(Damage, &str); 8] = [
-            (|p| p.light.config.seed = 4, "the data plane has another configuration than the file"),
+            (|p| p.light.config.seed = 4.into(), "the data plane has another configuration than the file"),
             (|p| p.totals.weight = u64::MAX, "500 items of weight 18446744073709551615 in all"),
             (|p| p.totals.smallest_weight = 0, "a smallest weight of 0 among 500 items"),
             (|p| p.light.sketch_weight += 1, "have more than all items: "),

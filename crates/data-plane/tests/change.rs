@@ -105,10 +105,10 @@ proptest! {
     /// that is all there was.
     #[test]
     fn a_change_loses_nothing_and_counts_nothing_twice(
-        parts in prop::collection::vec((shapes(), any::<u64>(), streams()), 1..4),
+        parts in prop::collection::vec((shapes(), any::<u128>(), streams()), 1..4),
         rule in rules(),
     ) {
-        let config = |shape, seed| Config { keys: KeyFormat::Fixed(4), shape, rule, seed };
+        let config = |shape, seed: u128| Config { keys: KeyFormat::Fixed(4), shape, rule, seed: seed.into() };
         let first = config(parts[0].0, parts[0].1);
         let mut plane = Plane::<4>::any(first).unwrap();
         let mut rebuilt = Rebuilt::new(first);
@@ -144,8 +144,8 @@ proptest! {
 
     /// Merging is commutative, its total exact, and its counters those of both.
     #[test]
-    fn merging_adds_up(shape in shapes(), seed: u64, rule in rules(), one in streams(), two in streams(), cut: bool) {
-        let config = Config { keys: KeyFormat::Fixed(4), shape, rule, seed };
+    fn merging_adds_up(shape in shapes(), seed: u128, rule in rules(), one in streams(), two in streams(), cut: bool) {
+        let config = Config { keys: KeyFormat::Fixed(4), shape, rule, seed: seed.into() };
         let fill = |stream: &[(u32, u64)]| {
             let (mut plane, mut rebuilt) = (Plane::<4>::any(config).unwrap(), Rebuilt::new(config));
             for &(key, weight) in stream {
@@ -183,8 +183,8 @@ proptest! {
 
     /// A reset leaves nothing: what follows is what a new data plane would do.
     #[test]
-    fn a_reset_starts_from_zero(shape in shapes(), rule in rules(), seed: u64, one in streams(), two in streams()) {
-        let config = Config { keys: KeyFormat::Fixed(4), shape, rule, seed };
+    fn a_reset_starts_from_zero(shape in shapes(), rule in rules(), seed: u128, one in streams(), two in streams()) {
+        let config = Config { keys: KeyFormat::Fixed(4), shape, rule, seed: seed.into() };
         let (mut used, mut fresh) = (Plane::<4>::any(config).unwrap(), Plane::<4>::any(config).unwrap());
         for &(key, weight) in &one {
             used.insert(&key.to_le_bytes(), weight, &mut |_: Report<'_>| ()).unwrap();
@@ -203,7 +203,7 @@ proptest! {
 #[test]
 fn fewer_slots_keep_the_largest() {
     let shape = Shape { slots: 500, ..Shape::PAPER_64KB };
-    let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+    let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1.into() };
     let mut plane = Plane::<4>::any(config).unwrap();
     for key in 0..100u32 {
         plane.insert(&key.to_le_bytes(), u64::from(key) + 1, &mut |_: Report<'_>| ()).unwrap();
@@ -219,21 +219,21 @@ fn fewer_slots_keep_the_largest() {
 #[test]
 fn long_keys_keep_their_digests() {
     let shape = Shape { slots: 64, ..Shape::PAPER_64KB };
-    let config = Config { keys: KeyFormat::Digest, shape, rule: ReportRule::New, seed: 1 };
+    let config = Config { keys: KeyFormat::Digest, shape, rule: ReportRule::New, seed: 1.into() };
     let mut plane = Plane::<16>::any(config).unwrap();
     plane.insert_bytes(b"a long key", 5, &mut |_: Report<'_>| ()).unwrap();
-    plane.change(Config { seed: 2, ..config }, &mut |_: Report<'_>| ()).unwrap();
+    plane.change(Config { seed: 2.into(), ..config }, &mut |_: Report<'_>| ()).unwrap();
     plane.insert_bytes(b"a long key", 2, &mut |_: Report<'_>| ()).unwrap();
     let counts: Vec<u64> = plane.heavy().entries().map(|(_, _, count, _)| count).collect();
     assert_eq!(counts, [7], "the same digest before and after");
-    let mut other = Plane::<16>::any(Config { seed: 2, ..config }).unwrap();
+    let mut other = Plane::<16>::any(Config { seed: 2.into(), ..config }).unwrap();
     let error = other.merge(&plane, &mut |_: Report<'_>| ()).unwrap_err();
     assert!(matches!(error, MergeError::Differ { what: "first seed", .. }), "{error}");
 }
 
 #[test]
 fn what_cannot_be_merged_or_changed_is_named_and_left_as_it_is() {
-    let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+    let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };
     let mut plane = Plane::<4>::any(config).unwrap();
     plane.insert(b"key1", 1 << 62, &mut |_: Report<'_>| ()).unwrap();
     let before = plane.clone();

@@ -77,7 +77,7 @@ fn configs() -> impl Strategy<Value = Config> {
         any::<bool>(),
         prop_oneof![Just(0u32), 32u32..2000],
         0u8..4,
-        any::<u64>(),
+        any::<u128>(),
     )
         .prop_map(
             |(slots, vote_ratio, rows, width, counter_bits, (base, heavy), split, bloom_bits, rule, seed)| Config {
@@ -95,7 +95,7 @@ fn configs() -> impl Strategy<Value = Config> {
                     bloom_hashes: 3,
                 },
                 rule: ReportRule::ALL[usize::from(rule)],
-                seed,
+                seed: seed.into(),
             },
         )
 }
@@ -219,13 +219,13 @@ proptest! {
     #[test]
     fn long_keys_are_sent_at_first_sight(
         stream in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..3), 1u64..50), 1..300),
-        seed: u64,
+        seed: u128,
         paper: bool,
         heavy in prop::sample::select(&HeavyKind::ALL[..]),
     ) {
         let shape = Shape { heavy, slots: 3, width: 50, bloom_bits: 40_000, ..Shape::PAPER_64KB };
         let rule = if paper { ReportRule::Paper } else { ReportRule::New };
-        let mut plane = DataPlane::<16, AnyHeavy<16>>::any(Config { keys: KeyFormat::Digest, shape, rule, seed }).unwrap();
+        let mut plane = DataPlane::<16, AnyHeavy<16>>::any(Config { keys: KeyFormat::Digest, shape, rule, seed: seed.into() }).unwrap();
         let mut gathered = Gathered::default();
         let mut seen = HashSet::new();
         for (key, weight) in &stream {
@@ -250,7 +250,7 @@ fn memory_is_accounted_as_it_is_held() {
             for (i, (base, heavy)) in combinations().into_iter().enumerate() {
                 let counter_bits = CounterBits::ALL[i % 4];
                 let shape = Shape { bloom, counter_bits, base, heavy, rows: 3, width: 1001, ..Shape::PAPER_64KB };
-                let config = Config { keys: KeyFormat::Fixed(N as u8), shape, rule: ReportRule::New, seed: 0 };
+                let config = Config { keys: KeyFormat::Fixed(N as u8), shape, rule: ReportRule::New, seed: 0.into() };
                 let plane = DataPlane::<N, AnyHeavy<N>>::any(config).unwrap();
                 assert_eq!(plane.memory(), config.memory(), "{N} {shape:?}");
             }
@@ -264,7 +264,8 @@ fn memory_is_accounted_as_it_is_held() {
 
 #[test]
 fn bad_requests_are_named() {
-    let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::Paper, seed: 0 };
+    let config =
+        Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::Paper, seed: 0.into() };
     let wrong = |shape: Shape| DataPlane::<4>::new(Config { shape, ..config }).unwrap_err().to_string();
     assert_eq!(wrong(Shape { slots: 0, ..config.shape }), "slots is 0, but must be from 1 to 268435456");
     assert_eq!(wrong(Shape { rows: 17, ..config.shape }), "rows is 17, but must be from 1 to 16");

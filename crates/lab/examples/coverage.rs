@@ -83,13 +83,13 @@ fn run(stream: &Recording, lever: &Lever, interval: u64, seed: u64) -> Result<[f
         .report_rule(lever.rule)
         .interval(interval)
         .measure_uplink(true)
-        .seed(seed)
+        .seed(seed.into())
         .build()?;
     let every = stream.items() / (lever.rehashes + 1) + 1;
     for (at, (key, weight)) in (1..).zip(stream.batch().items()) {
         sketch.insert_weighted(key, weight)?;
         if at % every == 0 {
-            sketch.rehash(seed + 1_000 * at)?;
+            sketch.rehash((seed + 1_000 * at).into())?;
         }
     }
     sketch.cut();

@@ -18,7 +18,7 @@
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use ucl_data_plane::{HashSeed, digest};
+use ucl_data_plane::HashSeed;
 use ucl_sketch::{Bytes, ChangeKind, DecoderKind, Fallback, KeyFormat, QueryView, Settings, UclSketch};
 use ucl_streams::{Batch, BatchBuf, ExactCounts};
 use ucl_zoo::Sketch;
@@ -257,24 +257,24 @@ struct Plain {
 impl Plain {
     fn new(budget: usize) -> Result<Self, SystemError> {
         let counters = CountMin::new(&ucl_zoo::Plan::new(budget, KeyFormat::Digest, 1))?;
-        Ok(Self { counters, seed: HashSeed::new(1) })
+        Ok(Self { counters, seed: HashSeed::new(1.into()) })
     }
 
     /// The counters so far are no longer where anybody looks: what a plain sketch cannot survive.
     fn rehash(&mut self, seed: u64) {
-        self.seed = HashSeed::new(seed);
+        self.seed = HashSeed::new(u128::from(seed).into());
     }
 
     fn insert(&mut self, batch: Batch<'_>) -> Result<(), SystemError> {
         for (key, weight) in batch.items() {
-            let key = digest(key, 0);
+            let key = self.seed.digest_key().digest(key);
             self.counters.insert(&key, self.seed.hash(&key), weight)?;
         }
         Ok(())
     }
 
     fn estimate(&self, key: &[u8]) -> u64 {
-        let key = digest(key, 0);
+        let key = self.seed.digest_key().digest(key);
         self.counters.estimate(&key, self.seed.hash(&key))
     }
 }
@@ -338,7 +338,7 @@ impl<'a> Run<'a> {
             _ => budget / 2,
         };
         match (self.change, &mut self.measured) {
-            (Change::Rehash, Measured::Ucl { sketch, .. }) => sketch.rehash(seed).map_err(refused)?,
+            (Change::Rehash, Measured::Ucl { sketch, .. }) => sketch.rehash(seed.into()).map_err(refused)?,
             (Change::Rehash, Measured::CountMin { sketch, sound }) => {
                 sketch.rehash(seed);
                 *sound = false;
@@ -438,7 +438,7 @@ fn build(
     };
     settings.learned.epochs = options.epochs.unwrap_or(settings.learned.epochs);
     let trained = decoder.is_trained();
-    let mut builder = UclSketch::builder().memory_bytes(budget).settings(settings).seed(options.seed);
+    let mut builder = UclSketch::builder().memory_bytes(budget).settings(settings).seed(options.seed.into());
     if let KeyFormat::Fixed(bytes) = keys {
         builder = builder.key_bytes(bytes.into());
     }

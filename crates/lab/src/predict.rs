@@ -4,7 +4,7 @@
 //! and includes everything: the filter's losses, the heavy part, the encoding on the wire. What it cannot know is the shape of
 //! the real stream, so its skew is a setting. `docs/planner.md` has predictions beside what was then measured.
 
-use ucl_data_plane::{HashSeed, digest};
+use ucl_data_plane::HashSeed;
 use ucl_sketch::KeyFormat;
 use ucl_streams::{BatchBuf, ZipfKeys};
 
@@ -77,10 +77,11 @@ impl Scenario {
     /// The stand-in, with about as many distinct keys as are expected.
     pub fn stream(&self) -> Recording {
         let universe = universe(self.skew, self.items, self.expected_keys);
-        let seed = HashSeed::new(self.seed).digest_seed();
+        let scatter = HashSeed::new(u128::from(self.seed).into()).digest_key();
         let mut items = BatchBuf::new();
         for number in ZipfKeys::new(self.skew, universe, self.seed).take(self.items as usize) {
-            let scattered = digest(&number, seed);
+            // Short keys are their own digest: only longer ones are scattered.
+            let scattered = scatter.digest(&[number; 4].concat());
             match self.keys {
                 KeyFormat::Fixed(bytes) => items.push(&scattered[..bytes.into()], 1),
                 // Names and addresses of many streams are about this long.

@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn a_panic_of_the_drain_thread_never_leaves_anyone_waiting() {
         let shape = Shape::PAPER_64KB;
-        let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+        let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1.into() };
         let mut background = Background::start(config, Settings::default()).expect("settings that go together");
         background.with_control(|_| ());
         // What only a defect of ours could bring about: more messages taken in than were sent.

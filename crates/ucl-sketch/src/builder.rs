@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use ucl_control_plane::{DecoderKind, Settings, SettingsError};
-use ucl_data_plane::{Base, Config, ConfigError, CounterBits, HeavyKind, KeyFormat, ReportRule, Shape};
+use ucl_data_plane::{Base, Config, ConfigError, CounterBits, Hashing, HeavyKind, KeyFormat, ReportRule, Seed, Shape};
 
 use crate::bytes::{Bytes, ParseBytesError};
 use crate::plan::{Plan, Request, TooSmall, plan};
@@ -54,7 +54,7 @@ pub struct Builder {
     rule: Option<ReportRule>,
     interval: Option<Option<u64>>,
     settings: Settings,
-    seed: u64,
+    seed: Seed,
     execution: Execution,
     measure_uplink: bool,
 }
@@ -92,7 +92,7 @@ impl Default for Builder {
             rule: None,
             interval: None,
             settings: Settings { decoder: DecoderKind::Delta, ..Settings::default() },
-            seed: 0,
+            seed: 0.into(),
             execution: Execution::default(),
             measure_uplink: false,
         }
@@ -193,9 +193,16 @@ impl Builder {
         self
     }
 
-    /// Fixes every hash, weight and random choice (0). Where keys may be hostile, draw it at random.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
+    /// Fixes every hash, weight and random choice (default: 0). Where keys may be hostile, draw all 128 bits at random.
+    pub fn seed(mut self, seed: u128) -> Self {
+        self.seed = self.seed.with_value(seed);
+        self
+    }
+
+    /// The hash functions (default: the present ones). A sketch that is to be merged with one that an
+    /// earlier version began needs those of that version.
+    pub fn hashing(mut self, hashing: Hashing) -> Self {
+        self.seed = self.seed.with_hashing(hashing);
         self
     }
 
@@ -253,7 +260,7 @@ impl Builder {
     /// Builds the sketch.
     pub fn build(self) -> Result<UclSketch, BuildError> {
         let (config, interval) = self.plan()?;
-        let settings = Settings { seed: self.seed, ..self.settings };
+        let settings = Settings { seed: config.seed.folded(), ..self.settings };
         UclSketch::new(config, settings, interval, self.execution, self.measure_uplink)
     }
 }

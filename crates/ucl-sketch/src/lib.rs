@@ -45,7 +45,8 @@ pub use ucl_control_plane::{
     Registry, SelfCheck, Series, Settings, Source, Verdict,
 };
 pub use ucl_data_plane::{
-    Base, BloomKind, Config, ConfigError, CounterBits, HeavyKind, KeyFormat, Memory, ReportRule, Shape,
+    Base, BloomKind, Config, ConfigError, CounterBits, Hashing, HeavyKind, KeyFormat, Memory, ParseSeedError,
+    ReportRule, Seed, Shape,
 };
 pub use ucl_equations::em;
 pub use ucl_learned as learned;

@@ -248,7 +248,7 @@ mod tests {
     /// What only a defect of ours could note: a key whose bytes are not there.
     fn with_a_broken_batch_away() -> Pipeline {
         let shape = Shape::PAPER_64KB;
-        let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+        let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1.into() };
         let control = ControlPlane::new(config, Settings::default()).expect("settings that go together");
         let mut pipeline = Pipeline::new(Box::new(control));
         pipeline.notes.list.push(Note::Whole { len: 4, flags: KeyFlags::default() });

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use ucl_data_plane::{
-    AnyHeavy, Config, ConfigError, DataPlane, Inconsistent, KeyFormat, Memory, MergeError, ReportSink,
+    AnyHeavy, Config, ConfigError, DataPlane, DigestKey, Inconsistent, KeyFormat, Memory, MergeError, ReportSink,
 };
 
 /// A data plane for keys of `N` bytes in the slots, with any heavy part.
@@ -58,9 +58,9 @@ impl AnyPlane {
         each!(self, plane => plane.config())
     }
 
-    /// The seed of the digests of long keys, which a change of the sketch keeps.
-    pub fn digest_seed(&self) -> u64 {
-        each!(self, plane => plane.digest_seed())
+    /// The key of the digests, which a change of the sketch keeps.
+    pub fn digest_key(&self) -> DigestKey {
+        each!(self, plane => plane.digest_key())
     }
 
     pub fn memory(&self) -> Memory {

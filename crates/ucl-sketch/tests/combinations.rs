@@ -32,7 +32,7 @@ fn ample(base: Base, heavy: HeavyKind, counter_bits: CounterBits) -> Shape {
 }
 
 fn config(shape: Shape, seed: u64) -> Config {
-    Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::Paper, seed }
+    Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::Paper, seed: u128::from(seed).into() }
 }
 
 /// A skewed stream whose hot keys change half-way; weights are mostly 1 and at times hundreds.
@@ -70,7 +70,8 @@ fn settings(decoder: DecoderKind) -> Settings {
 }
 
 fn built(config: Config, decoder: DecoderKind) -> Result<UclSketch, String> {
-    let builder = UclSketch::builder().key_bytes(4).shape(config.shape).report_rule(config.rule).seed(config.seed);
+    let builder =
+        UclSketch::builder().key_bytes(4).shape(config.shape).report_rule(config.rule).seed(config.seed.value());
     builder.settings(settings(decoder)).interval(300).build().map_err(|error| error.to_string())
 }
 
@@ -186,7 +187,7 @@ fn how_items_travel_changes_no_answer() {
         insert(&mut batch, &stream);
         let mut single = built(config, DecoderKind::Lsmr).unwrap();
         stream.iter().for_each(|(key, weight)| single.insert_weighted(key, *weight).unwrap());
-        let builder = UclSketch::builder().key_bytes(4).shape(config.shape).seed(config.seed).interval(300);
+        let builder = UclSketch::builder().key_bytes(4).shape(config.shape).seed(config.seed.value()).interval(300);
         let behind = builder.settings(settings(DecoderKind::Lsmr)).execution(Execution::Background);
         let mut behind = behind.build().unwrap();
         insert(&mut behind, &stream);

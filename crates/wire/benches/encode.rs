@@ -13,7 +13,7 @@ use divan::Bencher;
 use divan::counter::BytesCount;
 use ucl_data_plane::{
     Base, BloomKind, Config, CounterBits, CounterWords, Counters, Cut, DataPlane, HeavyKind, KeyFormat, Report,
-    ReportRule, ReportSink, Shape,
+    ReportRule, ReportSink, Seed, Shape,
 };
 use ucl_wire::{Encoder, Header, Message, decode_message};
 
@@ -35,7 +35,7 @@ const CONFIG: Config = Config {
         bloom_hashes: 6,
     },
     rule: ReportRule::New,
-    seed: 1,
+    seed: Seed::new(1),
 };
 
 fn main() {

@@ -42,7 +42,7 @@ fn narrow(bits: CounterBits, width: u32, seed: u64) -> Config {
         bloom_bits: 209_715,
         bloom_hashes: 6,
     };
-    Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed }
+    Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: u128::from(seed).into() }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -44,7 +44,7 @@ impl Uplink {
 /// use ucl_data_plane::{Config, DataPlane, KeyFormat, ReportRule, Shape};
 /// use ucl_wire::{Encoder, Receiver};
 ///
-/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };
 /// let mut plane = DataPlane::<4>::new(config)?;
 /// let mut link = Vec::new(); // a queue, a socket, a file
 /// let mut encoder = Encoder::new(7, config, |message: &[u8]| link.push(message.to_vec()))?;

@@ -8,7 +8,7 @@
 //! use ucl_data_plane::{Config, DataPlane, KeyFormat, ReportRule, Shape};
 //! use ucl_wire::{Encoder, Message, Receiver};
 //!
-//! let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+//! let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };
 //! let mut plane = DataPlane::<4>::new(config)?;
 //! let mut receiver = Receiver::new(7);
 //! let mut keys = 0;
@@ -26,7 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Version 2
+//! # Version 3
 //!
 //! ```text
 //! message  = "UC" version kind varint(length) header payload crc32        little-endian throughout
@@ -38,7 +38,8 @@
 //! carries  = n, gaps between counters, multiplicities          sorted, those of one counter added up
 //! slots    = n, gaps, taken flags, counts, holders' byte columns
 //! ```
-//! Version 1 differs in the configuration alone (no FlowRadar, no heavy part but the paper's) and is still read.
+//! Versions 1 and 2 differ in the configuration alone and are still read: they had seeds of 64 bits for other hash
+//! functions, and version 1 had no FlowRadar and no heavy part but the paper's.
 //!
 //! Every list is a block of byte symbols, raw, constant or entropy-coded, with its own frequency table: a message can be
 //! read without the ones before it, given the configuration that opened its segment. At an interval of 1,000 items, header,
@@ -103,7 +104,7 @@ pub use state::EncoderState;
 /// ```
 /// use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
 /// let shape = Shape { rows: 16, width: 1 << 24, ..Shape::PAPER_64KB };
-/// let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+/// let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1.into() };
 /// assert!(ucl_wire::check_config(&config).is_err());
 /// ```
 pub fn check_config(config: &ucl_data_plane::Config) -> Result<(), WireError> {
@@ -111,7 +112,7 @@ pub fn check_config(config: &ucl_data_plane::Config) -> Result<(), WireError> {
 }
 
 /// The version of the format that is written.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// Counters of the largest sketch that can be sent: a hostile configuration makes a reader allocate 128 MiB, no more.
 pub const MAX_COUNTERS: usize = 1 << 24;

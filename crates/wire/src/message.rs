@@ -1,7 +1,7 @@
 //! One message: frame, header and payload.
 //!
 //! ```text
-//! 55 43   version 02   kind   varint length   stream segment epoch seq (varints)   payload   CRC-32 of all before
+//! 55 43   version 03   kind   varint length   stream segment epoch seq (varints)   payload   CRC-32 of all before
 //!                                             '----------- length bytes ------------------'
 //! ```
 //! All fixed-width numbers are little-endian. Kinds: 0 opens a segment, 1 has reports without a cut, 2 with a cut that
@@ -224,7 +224,7 @@ pub fn decode_header(bytes: &[u8]) -> Result<Header, WireError> {
 /// use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
 /// use ucl_wire::{Encoder, Message, decode_message};
 ///
-/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };
 /// let mut sent = Vec::new();
 /// Encoder::new(7, config, |message: &[u8]| sent.push(message.to_vec()))?;
 /// let (header, message) = decode_message(&sent[0], None)?;

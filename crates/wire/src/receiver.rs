@@ -13,7 +13,7 @@ use crate::message::{Header, Kind, Message, Opened};
 /// use ucl_data_plane::{Config, DataPlane, KeyFormat, ReportRule, Shape};
 /// use ucl_wire::{Encoder, Message, Receiver, WireError};
 ///
-/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };
 /// let mut plane = DataPlane::<4>::new(config)?;
 /// let mut link = Vec::new();
 /// let mut encoder = Encoder::new(7, config, |message: &[u8]| link.push(message.to_vec()))?;

@@ -22,7 +22,7 @@ const MOST: u64 = 1 << 60;
 /// use ucl_data_plane::{Config, CounterIndex, KeyFormat, Report, ReportRule, ReportSink, Shape};
 /// use ucl_wire::Encoder;
 ///
-/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };
 /// let mut encoder = Encoder::new(7, config, |_: &[u8]| {})?;
 /// encoder.report(Report::Carry { at: CounterIndex(3), times: 1 }); // waits for a message
 /// let again = Encoder::restore(config, encoder.state(), |_: &[u8]| {})?;

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 
 use ucl_data_plane::{
     Base, BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, HashSeed, HeavyKind, KeyFormat, KeyRef, Report,
-    ReportRule, ReportSink, Shape, digest,
+    ReportRule, ReportSink, Seed, Shape,
 };
 use ucl_wire::{Encoder, Header, Message, VERSION, decode_message};
 
-fn config(keys: KeyFormat, width: u32, counter_bits: CounterBits, base: Base) -> Config {
+fn config(seed: Seed, keys: KeyFormat, width: u32, counter_bits: CounterBits, base: Base) -> Config {
     let shape = Shape {
         heavy: HeavyKind::Voting,
         slots: 100,
@@ -25,7 +25,7 @@ fn config(keys: KeyFormat, width: u32, counter_bits: CounterBits, base: Base) ->
         bloom_bits: 4096,
         bloom_hashes: 6,
     };
-    Config { keys, shape, rule: ReportRule::New, seed: 0x0123_4567_89ab_cdef }
+    Config { keys, shape, rule: ReportRule::New, seed }
 }
 
 fn counters(config: &Config) -> Counters {
@@ -44,7 +44,7 @@ fn tell(config: &Config, reset: bool, sink: &mut impl ReportSink) {
         let long = format!("/item/{}", i * i);
         let small = (i * 37 % 300).to_le_bytes();
         let fixed: Vec<u8> = small.iter().copied().cycle().take(config.keys.slot_bytes()).collect();
-        let own = digest(long.as_bytes(), HashSeed::new(config.seed).digest_seed());
+        let own = HashSeed::new(config.seed).digest_key().digest(long.as_bytes());
         let key = match (config.keys, i % 8) {
             (KeyFormat::Fixed(_), _) => KeyRef::Whole(&fixed),
             (KeyFormat::Digest, 7) => KeyRef::Digest(own),
@@ -70,10 +70,14 @@ fn tell(config: &Config, reset: bool, sink: &mut impl ReportSink) {
     sink.report(Report::Cut(cut));
 }
 
+const SEED: u128 = 0xfedc_ba98_7654_3210_0123_4567_89ab_cdef;
+
 type Case = (&'static str, Config, bool);
 
 fn cases(version: u8) -> Vec<Case> {
     let (fixed, plain, signed) = (KeyFormat::Fixed, Base::CountMin, Base::CountSketch);
+    let seed = if version < 3 { Seed::v1(0x0123_4567_89ab_cdef) } else { SEED.into() };
+    let config = |keys, width, bits, base| config(seed, keys, width, bits, base);
     let mut cases = vec![
         ("fixed4-8bit", config(fixed(4), 60, CounterBits::B8, plain), true),
         ("fixed4-8bit-long", config(fixed(4), 5000, CounterBits::B8, plain), true),
@@ -82,6 +86,10 @@ fn cases(version: u8) -> Vec<Case> {
         ("fixed16-32bit", config(fixed(16), 700, CounterBits::B32, plain), true),
         ("digest-8bit-signed", config(KeyFormat::Digest, 60, CounterBits::B8, signed), true),
     ];
+    if version >= 3 {
+        let seed = Seed::v1(7);
+        cases.push(("digest-earlier-hashes", Config { seed, ..cases[5].1 }, true));
+    }
     if version >= 2 {
         let with = |heavy, config: Config| Config { shape: Shape { heavy, ..config.shape }, ..config };
         let flowradar = config(fixed(4), 60, CounterBits::B8, Base::FlowRadar);

@@ -138,7 +138,7 @@ proptest! {
 fn small() -> Config {
     let shape = ucl_data_plane::Shape { slots: 8, rows: 2, width: 10, ..ucl_data_plane::Shape::PAPER_64KB };
     let keys = ucl_data_plane::KeyFormat::Fixed(4);
-    Config { keys, shape, rule: ucl_data_plane::ReportRule::Paper, seed: 5 }
+    Config { keys, shape, rule: ucl_data_plane::ReportRule::Paper, seed: 5.into() }
 }
 
 fn cut(config: &Config, reset: bool, sink: &mut impl ReportSink) {
@@ -164,7 +164,7 @@ fn a_peek_does_not_end_the_epoch() {
 #[test]
 fn segments_follow_each_other_and_resume() {
     let mut messages = Vec::new();
-    let wide = Config { seed: 6, shape: ucl_data_plane::Shape { width: 20, ..small().shape }, ..small() };
+    let wide = Config { seed: 6.into(), shape: ucl_data_plane::Shape { width: 20, ..small().shape }, ..small() };
     let mut encoder = Encoder::new(1, small(), |m: &[u8]| messages.push(m.to_vec())).unwrap();
     cut(&small(), true, &mut encoder);
     encoder.open_segment(wide).unwrap();
@@ -217,8 +217,8 @@ fn carries_of_hot_counters_cost_next_to_nothing() {
 /// A data plane that changes says so in order: what was counted, the new configuration, what follows.
 #[test]
 fn changes_travel() {
-    let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
-    let other = Config { shape: Shape { slots: 10, ..config.shape }, seed: 2, ..config };
+    let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };
+    let other = Config { shape: Shape { slots: 10, ..config.shape }, seed: 2.into(), ..config };
     let mut messages = Vec::new();
     let mut encoder = Encoder::new(5, config, |message: &[u8]| messages.push(message.to_vec())).unwrap();
     let mut plane = DataPlane::<4>::new(config).unwrap();

@@ -183,7 +183,7 @@ mod tests {
 
     fn insert(sketch: &mut NitroSketch, key: u32, seed: u64, weight: u64) {
         let key = key.to_le_bytes();
-        sketch.insert(&key, HashSeed::new(seed).hash(&key), weight).unwrap();
+        sketch.insert(&key, HashSeed::new(u128::from(seed).into()).hash(&key), weight).unwrap();
     }
 
     /// A single key, weights and all: `Σ counters · sign` is right on average, and as scattered as sampling makes it.

@@ -1,6 +1,6 @@
 //! What a system is built from.
 
-use ucl_data_plane::{HashSeed, KeyFormat, digest};
+use ucl_data_plane::{HashSeed, KeyFormat};
 
 use crate::error::Error;
 
@@ -40,7 +40,7 @@ impl<'a> Plan<'a> {
     }
 
     pub(crate) fn hash_seed(&self) -> HashSeed {
-        HashSeed::new(self.seed)
+        HashSeed::new(u128::from(self.seed).into())
     }
 
     pub(crate) fn expected_keys(&self) -> u64 {
@@ -82,6 +82,6 @@ impl<'a> Plan<'a> {
 pub(crate) fn identity<const N: usize>(format: KeyFormat, seed: &HashSeed, key: &[u8]) -> Option<[u8; N]> {
     match format {
         KeyFormat::Fixed(_) => key.try_into().ok(),
-        KeyFormat::Digest => digest(key, seed.digest_seed()).as_slice().try_into().ok(),
+        KeyFormat::Digest => seed.digest_key().digest(key).as_slice().try_into().ok(),
     }
 }

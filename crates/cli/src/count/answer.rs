@@ -2,12 +2,13 @@
 
 use serde::Serialize;
 use ucl_lab::ErrorMeter;
-use ucl_sketch::{Estimate, KeyId, QueryView, SelfCheck};
+use ucl_sketch::{Estimate, KeyId, QueryView, Seed, SelfCheck};
 use ucl_streams::{ExactCounts, Format};
 
 use super::counter::{Counter, Skipped};
 use super::histogram::{self, Bin};
 use super::over_time::OverTime;
+use crate::show::as_text;
 
 /// What the user wants to know.
 pub struct Asked {
@@ -29,7 +30,9 @@ pub struct Answer {
     /// What the control plane holds beside it.
     pub control: Parts,
     pub seconds: f64,
-    pub seed: u64,
+    /// As text: it has more bits than a JSON number.
+    #[serde(serialize_with = "as_text")]
+    pub seed: Seed,
     pub top: Vec<Row>,
     pub queries: Vec<Row>,
     // What follows appears only where it was asked for.
@@ -177,7 +180,7 @@ impl Answer {
             memory,
             control,
             seconds: 0.0,
-            seed: 0,
+            seed: 0.into(),
             top: view.top(asked.top).into_iter().map(known).collect(),
             queries: asked.keys.iter().map(queried).collect(),
             weight: Some(view.weight()),

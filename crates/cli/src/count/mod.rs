@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use ucl_sketch::{Base, Bytes, CounterBits, DecoderKind, HeavyKind, KeyFormat, QueryView, ReportRule, UclSketch};
+use ucl_sketch::{Base, Bytes, CounterBits, DecoderKind, HeavyKind, KeyFormat, QueryView, ReportRule, Seed, UclSketch};
 use ucl_streams::{Format, Progress, ReadError, ReadErrorKind, ReadSummary, Source, read};
 
 use crate::fail::Usage;
@@ -91,9 +91,12 @@ pub struct Args {
     #[arg(long, value_name = "RULE", help_heading = "Sketch")]
     report_rule: Option<ReportRule>,
 
-    /// Fixes the hashes, the network and the generators [default: random, and printed: keys may be hostile].
+    /// Fixes the hashes, the network and the generators [default: random].
+    ///
+    /// A number of up to 128 bits, in decimal or as 0x and hexadecimal digits. Whoever knows it can choose keys that spoil the
+    /// estimates (never the guaranteed ranges), so a random one is drawn and printed unless you give your own.
     #[arg(long, value_name = "SEED", help_heading = "Sketch")]
-    seed: Option<u64>,
+    seed: Option<Seed>,
 
     /// Threads for decoding [default: one per core]; with several inputs, also for counting them side by side.
     ///
@@ -237,7 +240,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Some(stored) => (stored.sketch.config().seed, stored.input(&args.input)),
     };
     let sources = input.sources()?;
-    let mut options = input.read_options(&sources, seed)?;
+    let mut options = input.read_options(&sources, seed.folded())?;
     let asked = Asked { top: args.top, keys: queried_keys(args, &options.format)?, prefixes: args.prefix.clone() };
     if let Some(threads) = args.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
@@ -345,7 +348,7 @@ struct Job<'a> {
     asked: &'a Asked,
     period: Option<Period>,
     format: &'a Format,
-    seed: u64,
+    seed: Seed,
     /// The memory of each data plane.
     budget: usize,
     weighted: bool,
@@ -423,9 +426,9 @@ fn build(
     period: Option<Period>,
     sources: &[Source],
     format: &Format,
-    seed: u64,
+    seed: Seed,
 ) -> Result<UclSketch, Usage> {
-    let mut builder = UclSketch::builder().memory_bytes(args.memory().0).decoder(args.decoder()).seed(seed);
+    let mut builder = UclSketch::builder().memory_bytes(args.memory().0).decoder(args.decoder()).seed(seed.value());
     builder = builder.base(args.base.unwrap_or_default()).heavy(args.heavy.unwrap_or_default());
     if let KeyFormat::Fixed(bytes) = args.key_bytes.unwrap_or_else(|| deduced_keys(sources, format)) {
         builder = builder.key_bytes(bytes.into());
@@ -474,9 +477,11 @@ fn queried_keys(args: &Args, format: &Format) -> anyhow::Result<Vec<Vec<u8>>> {
     Ok(keys)
 }
 
-/// 53 bits from the system's randomness: every JSON reader gives them back exactly.
-fn random_seed() -> u64 {
-    RandomState::new().hash_one(0) >> 11
+/// 128 bits from the system's randomness, which keys the standard library's hash maps.
+fn random_seed() -> Seed {
+    let random = RandomState::new();
+    let half = |number: u8| u128::from(random.hash_one(number));
+    (half(0) | half(1) << 64).into()
 }
 
 /// Fails now if a file cannot be written, rather than after all has been counted; or if it would replace what is read, or the other one.

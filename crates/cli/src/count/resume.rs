@@ -10,7 +10,7 @@ use ucl_streams::Format;
 use super::Args;
 use super::over_time::Period;
 use crate::fail::Usage;
-use crate::stored::{FORMAT, MEMORY, Stored, WEIGHT};
+use crate::stored::{FORMAT, MEMORY, Stored, WEIGHT, earlier_hashes};
 
 /// The number of keys by which the filter was sized, if it was given.
 const EXPECTED_KEYS: &str = "expected keys";
@@ -36,6 +36,9 @@ pub fn expected_keys(sketch: &UclSketch, budget: usize) -> u64 {
 /// The state to go on with, if the command line does not contradict it.
 pub fn open(path: &Path, args: &Args) -> anyhow::Result<Stored> {
     let mut stored = Stored::load(path)?;
+    if let Some(warning) = earlier_hashes(stored.sketch.config().seed) {
+        eprintln!("ucl: {}: hash functions: {warning}", path.display());
+    }
     let decoder = stored.sketch.with_control(|control| control.settings().decoder);
     let (sketch, config) = (&stored.sketch, stored.sketch.config());
     let file = path.display();

@@ -32,10 +32,10 @@ impl ControlPlane {
     /// ```
     /// use ucl_control_plane::{ControlPlane, Settings};
     /// use ucl_data_plane::{Config, DataPlane, KeyFormat, ReportRule, Shape};
-    /// # let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+    /// # let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };
     /// # let (mut data, mut control) = (DataPlane::<4>::new(config)?, ControlPlane::new(config, Settings::default())?);
     /// data.insert(b"key1", 5, &mut control)?;
-    /// data.change(Config { seed: 2, ..config }, &mut control)?;
+    /// data.change(Config { seed: 2.into(), ..config }, &mut control)?;
     /// data.insert(b"key1", 2, &mut control)?;
     /// assert_eq!(control.view(|sink| data.peek(sink))?.estimate(b"key1").estimate, 7);
     /// assert!(control.drop_oldest_segment()?);

@@ -25,7 +25,7 @@ impl ControlPlane {
     pub fn check_merge(&self, other: &Self) -> Result<(), MergeError> {
         self.segment.config().check_merge(other.segment.config())?;
         if self.registry.format() == KeyFormat::Digest {
-            MergeError::unless_equal("first seed", &self.registry.digest_seed(), &other.registry.digest_seed())?;
+            MergeError::unless_equal("first seed", &self.registry.digest_key(), &other.registry.digest_key())?;
         }
         MergeError::unless_equal("decoder", &self.settings.decoder, &other.settings.decoder)
     }
@@ -36,7 +36,7 @@ impl ControlPlane {
     /// ```
     /// use ucl_control_plane::{ControlPlane, Settings};
     /// use ucl_data_plane::{Config, DataPlane, KeyFormat, ReportRule, Shape};
-    /// # let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+    /// # let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };
     /// let device = || Ok::<_, Box<dyn std::error::Error>>((DataPlane::<4>::new(config)?, ControlPlane::new(config, Settings::default())?));
     /// let ((mut data, mut control), (mut other_data, mut other)) = (device()?, device()?);
     /// data.insert(b"key1", 5, &mut control)?;

@@ -1,6 +1,6 @@
 //! What a state must keep to. Every message has the numbers that contradict each other.
 
-use ucl_data_plane::{Config, Inconsistent, Shape, ensure};
+use ucl_data_plane::{Config, DigestKey, Inconsistent, Shape, ensure};
 use ucl_equations::{ColumnId, em};
 
 use crate::delta::{BLOCK, Epoch, Totals};
@@ -116,9 +116,9 @@ impl ControlPlane {
     }
 
     /// Checks against what the data plane says of this moment: `peek` is asked for its
-    /// [`peek`](ucl_data_plane::DataPlane::peek). `digest_seed` is that of its hashes.
-    pub fn check_against(&self, digest_seed: u64, peek: impl FnOnce(&mut Peek)) -> Result<(), Inconsistent> {
-        ensure(self.registry.digest_seed() == digest_seed, || "the planes have digests of different seeds".into())?;
+    /// [`peek`](ucl_data_plane::DataPlane::peek). `digest_key` is that of its hashes.
+    pub fn check_against(&self, digest_key: DigestKey, peek: impl FnOnce(&mut Peek)) -> Result<(), Inconsistent> {
+        ensure(self.registry.digest_key() == digest_key, || "the planes have digests of different keys".into())?;
         let mut peeked = Peek::default();
         peek(&mut peeked);
         let Peek { slots, counters, items, weight, sketch_weight, smallest_weight, carries } = peeked;
@@ -290,7 +290,7 @@ mod tests {
             bloom_bits: 4_096,
             bloom_hashes: 2,
         };
-        let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1 };
+        let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1.into() };
         let settings = Settings { decoder: DecoderKind::Delta, ..Settings::default() };
         let (mut data, mut control) =
             (DataPlane::<4>::new(config).unwrap(), ControlPlane::new(config, settings).unwrap());

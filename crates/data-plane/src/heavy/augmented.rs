@@ -49,7 +49,7 @@ impl<const N: usize> AugmentedFilter<N> {
     ///
     /// ```
     /// use ucl_data_plane::{AugmentedFilter, HandedOn, HashSeed, HeavyPart, Offer};
-    /// let (mut heavy, hash) = (AugmentedFilter::<4>::new(1), HashSeed::new(1).hash(&[7; 4]));
+    /// let (mut heavy, hash) = (AugmentedFilter::<4>::new(1), HashSeed::new(1.into()).hash(&[7; 4]));
     /// let mut handed_on = HandedOn::NOTHING;
     /// assert_eq!(heavy.offer(hash, &[7; 4], 5, &mut handed_on), Offer::Settled);
     /// assert_eq!(heavy.offer(hash, &[8; 4], 1, &mut handed_on), Offer::HandedOn); // 8 passes into the sketch
@@ -212,7 +212,7 @@ mod tests {
     use crate::hash::HashSeed;
 
     fn hash(key: &[u8; 4]) -> KeyHash {
-        HashSeed::new(1).hash(key)
+        HashSeed::new(1.into()).hash(key)
     }
 
     fn offer(heavy: &mut AugmentedFilter<4>, key: [u8; 4], weight: u32) -> (HandedOn<4>, Offer) {

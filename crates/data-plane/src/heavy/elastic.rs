@@ -44,7 +44,7 @@ impl<const N: usize> ElasticBuckets<N> {
     ///
     /// ```
     /// use ucl_data_plane::{ElasticBuckets, HandedOn, HashSeed, HeavyPart, Offer};
-    /// let (mut heavy, hash) = (ElasticBuckets::<4>::new(7, 8), HashSeed::new(1).hash(&[0; 4]));
+    /// let (mut heavy, hash) = (ElasticBuckets::<4>::new(7, 8), HashSeed::new(1.into()).hash(&[0; 4]));
     /// let mut handed_on = HandedOn::NOTHING;
     /// let mut offer = |key: u8| heavy.offer(hash, &[key; 4], 1, &mut handed_on);
     /// assert!((1..=7).all(|key| offer(key) == Offer::Settled));
@@ -214,7 +214,7 @@ mod tests {
 
     fn offer(heavy: &mut ElasticBuckets<4>, key: u8, weight: u32) -> (HandedOn<4>, Offer) {
         let mut out = HandedOn::NOTHING;
-        let offer = heavy.offer(HashSeed::new(1).hash(&[key; 4]), &[key; 4], weight, &mut out);
+        let offer = heavy.offer(HashSeed::new(1.into()).hash(&[key; 4]), &[key; 4], weight, &mut out);
         (out, offer)
     }
 

@@ -72,7 +72,7 @@ impl<const N: usize> VotingFilter<N> {
     ///
     /// ```
     /// use ucl_data_plane::{HandedOn, HashSeed, HeavyPart, Offer, VotingFilter};
-    /// let (mut heavy, seed) = (VotingFilter::<4>::new(1, 1), HashSeed::new(1));
+    /// let (mut heavy, seed) = (VotingFilter::<4>::new(1, 1), HashSeed::new(1.into()));
     /// let mut offer = |key: u32| {
     ///     let (key, mut handed_on) = (key.to_le_bytes(), HandedOn::NOTHING);
     ///     (heavy.offer(seed.hash(&key), &key, 1, &mut handed_on), handed_on)
@@ -217,7 +217,7 @@ mod tests {
 
     fn offer(heavy: &mut VotingFilter<4>, key: u32, weight: u32) -> (HandedOn<4>, Offer) {
         let (key, mut out) = (key.to_le_bytes(), HandedOn::NOTHING);
-        let offer = heavy.offer(HashSeed::new(1).hash(&key), &key, weight, &mut out);
+        let offer = heavy.offer(HashSeed::new(1.into()).hash(&key), &key, weight, &mut out);
         (out, offer)
     }
 

@@ -24,11 +24,11 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
     /// ```
     /// use ucl_data_plane::{Config, DataPlane, KeyFormat, Report, ReportRule, Shape};
     ///
-    /// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+    /// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };
     /// let mut plane = DataPlane::<4>::new(config)?;
     /// let mut sink = |_: Report<'_>| (); // a control plane
     /// plane.insert(b"key1", 5, &mut sink)?;
-    /// plane.change(Config { seed: 2, ..config }, &mut sink)?;
+    /// plane.change(Config { seed: 2.into(), ..config }, &mut sink)?;
     /// plane.insert(b"key1", 2, &mut sink)?;
     /// assert_eq!(plane.exact(b"key1"), 7); // the heavy part has moved
     /// # Ok::<(), ucl_data_plane::ConfigError>(())
@@ -38,6 +38,10 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
         if config.keys != self.light.config.keys {
             let (want, got) = (self.light.config.keys.slot_bytes(), config.keys.slot_bytes());
             return Err(ConfigError::KeySize { want, got });
+        }
+        let (want, got) = (self.light.config.seed.hashing(), config.seed.hashing());
+        if want != got {
+            return Err(ConfigError::HashFunctions { want, got });
         }
         self.cut(sink);
         self.light = Light::new(config, self.light.seed.rehashed(config.seed));

@@ -19,9 +19,9 @@ use crate::report::{Report, ReportSink};
 ///
 /// ```
 /// use ucl_data_plane::{Config, DataPlane, KeyFormat, Report, ReportRule, Shape};
-/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+/// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };
 /// let mut a = DataPlane::<4>::new(config)?;
-/// let b = DataPlane::<4>::new(Config { seed: 2, ..config })?;
+/// let b = DataPlane::<4>::new(Config { seed: 2.into(), ..config })?;
 /// let error = a.merge(&b, &mut |_: Report<'_>| ()).unwrap_err();
 /// assert_eq!(error.to_string(), "sketches that differ in seed cannot be merged: 1 and 2");
 /// # Ok::<(), ucl_data_plane::ConfigError>(())
@@ -67,6 +67,7 @@ impl Config {
         fn same<T: PartialEq + Debug>(what: &'static str, ours: &T, theirs: &T) -> Result<(), MergeError> {
             MergeError::unless_equal(what, ours, theirs)
         }
+        same("hash functions", &seed.hashing(), &other.seed.hashing())?;
         same("seed", seed, &other.seed)?;
         same("key format", keys, &other.keys)?;
         same("slots", slots, &other.shape.slots)?;
@@ -89,7 +90,7 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
         self.light.config.check_merge(&other.light.config)?;
         if self.light.config.keys == KeyFormat::Digest {
             // After a rehash, digests are still those of the first seed.
-            let digests = |plane: &Self| plane.light.seed.digest_seed();
+            let digests = |plane: &Self| plane.light.seed.digest_key();
             MergeError::unless_equal("first seed", &digests(self), &digests(other))?;
         }
         let (ours, theirs) = (self.totals.weight, other.totals.weight);
@@ -105,7 +106,7 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
     /// ```
     /// use ucl_data_plane::{Config, DataPlane, KeyFormat, Report, ReportRule, Shape};
     ///
-    /// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1 };
+    /// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };
     /// let (mut a, mut b) = (DataPlane::<4>::new(config)?, DataPlane::<4>::new(config)?);
     /// let mut sink = |_: Report<'_>| ();
     /// a.insert(b"key1", 5, &mut sink)?;

@@ -174,7 +174,7 @@ fn drift(stream: &Recording, decoder: DecoderKind, change: Change, pace: Pace, s
         .settings(settings)
         .interval(pace.interval)
         .expected_keys(100_000)
-        .seed(seed);
+        .seed(seed.into());
     if let KeyFormat::Fixed(bytes) = stream.keys() {
         builder = builder.key_bytes(bytes.into());
     }

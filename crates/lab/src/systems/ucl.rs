@@ -31,7 +31,7 @@ impl Ucl {
         settings.learned.epochs = options.epochs.unwrap_or(settings.learned.epochs);
 
         let mut builder =
-            UclSketch::builder().memory_bytes(request.budget).settings(settings.clone()).seed(request.seed);
+            UclSketch::builder().memory_bytes(request.budget).settings(settings.clone()).seed(request.seed.into());
         if let KeyFormat::Fixed(bytes) = request.keys {
             builder = builder.key_bytes(bytes.into());
         }

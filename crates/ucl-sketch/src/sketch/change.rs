@@ -76,8 +76,9 @@ impl UclSketch {
     /// assert_eq!((view.estimate(b"before").estimate, view.estimate(b"after").estimate), (1, 1));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn rehash(&mut self, seed: u64) -> Result<(), ChangeError> {
-        self.change(Config { seed, ..*self.config() })
+    pub fn rehash(&mut self, seed: u128) -> Result<(), ChangeError> {
+        let config = *self.config();
+        self.change(Config { seed: config.seed.with_value(seed), ..config })
     }
 
     /// Goes over to another size, in mid-stream: a budget ([`Bytes`]) or a [`Shape`]. The same budget gives the same

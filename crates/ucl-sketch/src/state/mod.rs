@@ -28,7 +28,8 @@
 //! XXH3-64 of everything before
 //! ```
 //! Numbers are little-endian. Sections ([`Section`]) are `postcard` encodings of the types themselves (integers as varints),
-//! so what is written follows the types; the two networks are `safetensors` files. Columns and hash tables are rebuilt from
+//! so what is written follows the types; the two networks are `safetensors` files. A file also says which hash functions
+//! its seeds are for ([`Hashing`]): a sketch that was begun with older ones goes on with them. Columns and hash tables are rebuilt from
 //! the keys. Since `postcard` has no field names, *any* change of a written type is a new [`FORMAT_VERSION`]; the golden
 //! files of `tests/golden` notice one that was forgotten, and keep every older version loading.
 //!
@@ -53,7 +54,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use ucl_control_plane::{ControlPlane, ControlState, Model, Settings, Verdict};
-use ucl_data_plane::{Config, ensure};
+use ucl_data_plane::{Config, Hashing, ensure};
 use ucl_wire::{Encoder, EncoderState};
 
 #[doc(hidden)]
@@ -67,7 +68,10 @@ use crate::plane::AnyPlane;
 use crate::sketch::{Control, UclSketch, nowhere};
 
 /// The version of the format that is written; older ones are read.
-pub const FORMAT_VERSION: u32 = 1;
+///
+/// Version 1 had seeds of 64 bits for other hash functions ([`Hashing::V1`]), and did not say so: the
+/// configuration lacked its last field.
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The parts of a state file, by their numbers.
 ///
@@ -178,6 +182,24 @@ struct Configuration {
     settled: bool,
 }
 
+impl Configuration {
+    /// Reads the section of a file of any version: the configuration, and the hash functions in use.
+    fn read(file: &Sections<'_>) -> Result<(Self, Hashing), LoadError> {
+        let section = Section::Configuration;
+        if file.version == 1 {
+            return Ok((required(file, section)?, Hashing::V1));
+        }
+        let (configuration, number): (Self, u8) = required(file, section)?;
+        let hashing = Hashing::from_number(number)
+            .ok_or_else(|| LoadError::Malformed { section, why: format!("there are no hash functions {number}") })?;
+        Ok((configuration, hashing))
+    }
+
+    fn write(&self) -> Vec<u8> {
+        encode(&(self, self.config.seed.hashing().number()))
+    }
+}
+
 impl UclSketch {
     /// Writes the state to a file, which is replaced if it is there.
     ///
@@ -204,7 +226,7 @@ impl UclSketch {
             let config = *plane.config();
             let configuration = Configuration { config, settings, interval, until_cut, execution, verdict, settled };
             let mut sections = vec![
-                (Section::Configuration, encode(&configuration)),
+                (Section::Configuration, configuration.write()),
                 (Section::DataPlane, encode(plane)),
                 (Section::Registry, encode(&registry)),
                 (Section::Counting, encode(&counting)),
@@ -241,8 +263,9 @@ impl UclSketch {
     /// Goes on with what [`UclSketch::to_bytes`] gave.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
         let file = Sections::unpack(bytes)?;
-        let configuration: Configuration = required(&file, Section::Configuration)?;
+        let (configuration, hashing) = Configuration::read(&file)?;
         let Configuration { config, settings, interval, until_cut, execution, verdict, settled } = configuration;
+        let config = config.hashed_by(hashing);
         let due = until_cut > 0 && interval.is_none_or(|interval| until_cut <= interval);
         ensure(due, || format!("the next cut in {until_cut} items, but one every {interval:?}"))?;
         let plane = required::<AnyPlane>(&file, Section::DataPlane)?.restored(&config)?;
@@ -260,7 +283,7 @@ impl UclSketch {
             model: network.map(|network| Model { network, twin, verdict, settled }),
         };
         let control = ControlPlane::restore(config, settings, state)?;
-        control.check_against(plane.digest_seed(), |peek| plane.peek(peek))?;
+        control.check_against(plane.digest_key(), |peek| plane.peek(peek))?;
 
         let encoder: Option<EncoderState> = optional(&file, Section::Uplink)?;
         let control = match (execution, encoder) {

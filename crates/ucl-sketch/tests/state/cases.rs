@@ -2,7 +2,7 @@
 
 use ucl_sketch::learned::{Config, TrainBudget};
 use ucl_sketch::{
-    Base, BloomKind, Builder, ChangeKind, CounterBits, DecoderKind, Estimate, Fallback, HeavyKind, KeyFormat,
+    Base, BloomKind, Builder, ChangeKind, CounterBits, DecoderKind, Estimate, Fallback, Hashing, HeavyKind, KeyFormat,
     QueryView, ReportRule, Settings, Shape, UclSketch, em,
 };
 
@@ -21,7 +21,8 @@ pub struct Case {
     pub retain: usize,
     pub uplink: bool,
     pub fallback: Fallback,
-    pub seed: u64,
+    pub seed: u128,
+    pub hashing: Hashing,
 }
 
 impl Case {
@@ -41,6 +42,7 @@ impl Case {
             uplink: false,
             fallback: Fallback::WhenBetter,
             seed: 7,
+            hashing: Hashing::default(),
         }
     }
 
@@ -87,7 +89,8 @@ impl Case {
             .report_rule(self.rule)
             .interval(self.interval)
             .measure_uplink(self.uplink)
-            .seed(self.seed);
+            .seed(self.seed)
+            .hashing(self.hashing);
         if let KeyFormat::Fixed(bytes) = self.keys { builder.key_bytes(bytes.into()) } else { builder }
     }
 

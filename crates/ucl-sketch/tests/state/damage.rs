@@ -120,7 +120,7 @@ fn mutate(bytes: &mut Vec<u8>, others: &[Vec<u8>], random: &mut Random) {
 
 fn files() -> Vec<Vec<u8>> {
     let read = |(name, _, _): (&str, Case, bool)| std::fs::read(golden::path(FORMAT_VERSION, name)).unwrap();
-    let mut files: Vec<Vec<u8>> = golden::files().into_iter().map(read).collect();
+    let mut files: Vec<Vec<u8>> = golden::files(FORMAT_VERSION).into_iter().map(read).collect();
     for (decoder, keys, bits, base, heavy) in [
         (DecoderKind::Delta, KeyFormat::Digest, CounterBits::B8, Base::CountMin, HeavyKind::Elastic),
         (DecoderKind::Cm, KeyFormat::Fixed(16), CounterBits::B32, Base::CountSketch, HeavyKind::Voting),

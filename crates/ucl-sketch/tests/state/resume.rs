@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use ucl_sketch::{
-    Base, BloomKind, ChangeKind, CounterBits, DecoderKind, Execution, Fallback, HeavyKind, KeyFormat, ReportRule,
-    Shape, UclSketch,
+    Base, BloomKind, ChangeKind, CounterBits, DecoderKind, Execution, Fallback, Hashing, HeavyKind, KeyFormat,
+    ReportRule, Shape, UclSketch,
 };
 
 use crate::cases::{Case, answers, stream};
@@ -33,13 +33,28 @@ fn cases(decoders: &'static [DecoderKind]) -> impl Strategy<Value = Case> {
         0usize..4,
         any::<bool>(),
         prop::sample::select(vec![Fallback::WhenBetter, Fallback::WhenUntrained]),
-        any::<u64>(),
+        (any::<u128>(), prop::sample::select(&Hashing::ALL[..])),
         prop::sample::select(vec![ChangeKind::Sealed, ChangeKind::PaperColumns]),
     );
     (data, rest).prop_map(|(data, rest)| {
         let (keys, bits, base, heavy, rule, bloom) = data;
-        let (decoder, interval, retain, uplink, fallback, seed, change) = rest;
-        Case { decoder, keys, bits, base, heavy, rule, bloom, interval, retain, uplink, fallback, change, seed }
+        let (decoder, interval, retain, uplink, fallback, (seed, hashing), change) = rest;
+        Case {
+            decoder,
+            keys,
+            bits,
+            base,
+            heavy,
+            rule,
+            bloom,
+            interval,
+            retain,
+            uplink,
+            fallback,
+            change,
+            seed,
+            hashing,
+        }
     })
 }
 
@@ -53,7 +68,7 @@ fn items() -> impl Strategy<Value = Vec<(u8, u64)>> {
 /// What happens to a sketch between two stops.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    Rehash(u64),
+    Rehash(u128),
     Resize {
         slots: u32,
         width: u32,
@@ -71,7 +86,7 @@ fn events() -> impl Strategy<Value = Option<Event>> {
     prop::option::weighted(
         0.7,
         prop_oneof![
-            4 => any::<u64>().prop_map(Event::Rehash),
+            4 => any::<u128>().prop_map(Event::Rehash),
             4 => (1u32..12, 6u32..30).prop_map(|(slots, width)| Event::Resize { slots, width }),
             4 => (0usize..100).prop_map(Event::Merge),
             2 => Just(Event::Cut),
@@ -101,7 +116,7 @@ impl Event {
                     other.resize(now.shape).unwrap();
                 }
                 if config.seed != now.seed {
-                    other.rehash(now.seed).unwrap();
+                    other.rehash(now.seed.value()).unwrap();
                 }
                 sketch.merge(other).unwrap();
             }

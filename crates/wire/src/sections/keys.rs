@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use ucl_data_plane::{Config, HashSeed, KeyFlags, KeyFormat, KeyRef, MAX_KEY_BYTES, digest};
+use ucl_data_plane::{Config, HashSeed, KeyFlags, KeyFormat, KeyRef, MAX_KEY_BYTES};
 
 use super::{MAX_COLLECTED, read_count, read_rows, write_rows};
 use crate::WireError;
@@ -168,12 +168,12 @@ impl Keys {
             write_rows(&self.rows, bytes.into(), scratch, out);
             return;
         }
-        let seed = HashSeed::new(config.seed).digest_seed();
+        let digest_key = HashSeed::new(config.seed).digest_key();
         let mut digests = Vec::new();
         let mut flags = Vec::with_capacity(self.len());
         for (key, key_flags) in self.iter() {
             let (kind, sent) = match key {
-                KeyRef::Digested { digest: d, bytes } if d == digest(bytes, seed) => (DIGESTED, None),
+                KeyRef::Digested { digest: d, bytes } if d == digest_key.digest(bytes) => (DIGESTED, None),
                 KeyRef::Digested { digest, .. } => (FOREIGN, Some(digest)),
                 KeyRef::Digest(digest) => (DIGEST, Some(digest)),
                 KeyRef::Whole(_) => unreachable!("push lets none in"),
@@ -215,7 +215,7 @@ impl Keys {
         }
         let text = block::read(reader, total, 8, "long keys")?;
 
-        let seed = HashSeed::new(config.seed).digest_seed();
+        let digest_key = HashSeed::new(config.seed).digest_key();
         let (mut lengths, mut text) = (lengths.into_iter(), text.as_slice());
         for flags in flags {
             let key_flags = key_flags(flags);
@@ -228,7 +228,7 @@ impl Keys {
             match flags & KIND {
                 DIGESTED => {
                     let bytes = next();
-                    keys.push(KeyRef::Digested { digest: digest(bytes, seed), bytes }, key_flags);
+                    keys.push(KeyRef::Digested { digest: digest_key.digest(bytes), bytes }, key_flags);
                 }
                 FOREIGN => {
                     let digest = reader.array("digest")?;

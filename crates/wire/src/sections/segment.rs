@@ -1,11 +1,12 @@
 //! The configuration that opens a segment: with it the control plane rebuilds every column.
 //!
 //! Version 1 knew signed counters or not, that is Count Sketch or Count-Min, and one heavy part. Version 2 has the base
-//! sketch in the place of the sign (so that 0 and 1 mean what they meant), and the heavy part's kind at the end.
+//! sketch in the place of the sign (so that 0 and 1 mean what they meant), and the heavy part's kind at the end. Version 3
+//! has a seed of 128 bits behind the number of the hash functions; before, both were those of [`Hashing::V1`].
 
 use alloc::vec::Vec;
 
-use ucl_data_plane::{Base, BloomKind, Config, CounterBits, HeavyKind, KeyFormat, ReportRule, Shape};
+use ucl_data_plane::{Base, BloomKind, Config, CounterBits, Hashing, HeavyKind, KeyFormat, ReportRule, Seed, Shape};
 
 use crate::bytes::{Reader, put_varint};
 use crate::{MAX_COUNTERS, WireError};
@@ -34,7 +35,8 @@ pub(crate) fn write(config: &Config, out: &mut Vec<u8>) {
         ReportRule::Refresh => 2,
         ReportRule::Rotate => 3,
     });
-    out.extend_from_slice(&config.seed.to_le_bytes());
+    out.push(config.seed.hashing().number());
+    out.extend_from_slice(&config.seed.value().to_le_bytes());
     put_varint(out, shape.slots.into());
     put_varint(out, shape.vote_ratio.into());
     put_varint(out, shape.rows.into());
@@ -70,7 +72,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, version: u8) -> Result<Config, WireE
         3 => ReportRule::Rotate,
         _ => return Err(WireError::Corrupt { what: "report rule" }),
     };
-    let seed = u64::from_le_bytes(reader.array("seed")?);
+    let seed = read_seed(reader, version)?;
     let mut shape = Shape {
         heavy: HeavyKind::Voting,
         slots: reader.bounded("slots", u32::MAX.into())? as u32,
@@ -103,4 +105,15 @@ pub(crate) fn read(reader: &mut Reader<'_>, version: u8) -> Result<Config, WireE
     let config = Config { keys, shape, rule, seed };
     check(&config)?;
     Ok(config)
+}
+
+fn read_seed(reader: &mut Reader<'_>, version: u8) -> Result<Seed, WireError> {
+    if version < 3 {
+        return Ok(Seed::v1(u64::from_le_bytes(reader.array("seed")?)));
+    }
+    let corrupt = WireError::Corrupt { what: "hash functions" };
+    let hashing = Hashing::from_number(reader.byte("hash functions")?).ok_or(corrupt)?;
+    let value = u128::from_le_bytes(reader.array("seed")?);
+    let seed = Seed::from(value).with_hashing(hashing);
+    if seed.value() == value { Ok(seed) } else { Err(WireError::Corrupt { what: "seed" }) }
 }

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use ucl_data_plane::{
-    Base, BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, HashSeed, HeavyKind, KeyFlags, KeyFormat,
-    KeyRef, Report, ReportRule, ReportSink, Shape, digest,
+    Base, BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, HashSeed, Hashing, HeavyKind, KeyFlags,
+    KeyFormat, KeyRef, Report, ReportRule, ReportSink, Seed, Shape,
 };
 
 /// A report that owns what it says.
@@ -26,12 +26,19 @@ pub fn config() -> impl Strategy<Value = Config> {
     let bits = prop::sample::select(CounterBits::ALL.to_vec());
     let combinations: Vec<(Base, HeavyKind)> =
         Base::ALL.iter().flat_map(|&base| HeavyKind::ALL.map(|heavy| (base, heavy))).collect();
-    (keys, bits, prop::sample::select(combinations), 1u16..4, 1u32..700, any::<u64>()).prop_map(
-        |(keys, counter_bits, (base, heavy), rows, width, seed)| {
+    (
+        keys,
+        bits,
+        prop::sample::select(combinations),
+        1u16..4,
+        1u32..700,
+        (any::<u128>(), prop::sample::select(&Hashing::ALL[..])),
+    )
+        .prop_map(|(keys, counter_bits, (base, heavy), rows, width, (seed, hashing))| {
+            let seed = Seed::from(seed).with_hashing(hashing);
             let shape = Shape { heavy, slots: 300, base, rows, width, counter_bits, ..Shape::PAPER_64KB };
             Config { keys, shape: Shape { bloom: BloomKind::SplitBlock, ..shape }, rule: ReportRule::New, seed }
-        },
-    )
+        })
 }
 
 pub fn told(config: Config) -> impl Strategy<Value = Vec<Told>> {
@@ -99,7 +106,7 @@ impl OwnedKey {
 
 /// The key of a report: for long keys, with its own digest, with another, or as a digest alone.
 pub fn key(config: &Config, bytes: &[u8], kind: u8) -> OwnedKey {
-    let own = digest(bytes, HashSeed::new(config.seed).digest_seed());
+    let own = HashSeed::new(config.seed).digest_key().digest(bytes);
     match (config.keys, kind) {
         (KeyFormat::Fixed(_), _) => OwnedKey::Whole(bytes.to_vec()),
         (KeyFormat::Digest, 0) => OwnedKey::Digested(own, bytes.to_vec()),
