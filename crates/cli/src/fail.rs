@@ -41,7 +41,7 @@ pub fn wrong_usage(error: &clap::Error) -> ExitCode {
 /// Messages quote the input, which may have anything in it: what a terminal would obey is shown instead.
 pub fn harmless(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, char| {
-        if char.is_control() && char != '\n' {
+        if ucl_streams::acts_on_terminal(char) && char != '\n' {
             shown.extend(char.escape_default());
         } else {
             shown.push(char);

@@ -1,13 +1,16 @@
 //! Keys for people: [`Format::key_display`] and its inverse [`Format::parse_key`].
 //!
-//! Each format has a plain way to write its keys (numbers, addresses, text). A key that would not come back from it, such as
-//! text with control characters, is written in hexadecimal: `0x…` for `records` and captures, `hex:…` for the formats of text,
-//! where a key that *reads* `0x1f` is quite usual. So `parse_key(key_display(k)) == k` for every key.
+//! Each format has a plain way to write its keys (numbers, addresses, text); the empty text is `""`. A key that would not come
+//! back from it, or could not be shown safely ([`acts_on_terminal`]), is written in hexadecimal: `0x…` for `records` and captures,
+//! `hex:…` for the formats of text, where a key that *reads* `0x1f` is quite usual. So `parse_key(key_display(k)) == k` for every key.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::format::{Format, PacketKey};
 use crate::{MAX_KEY_BYTES, SpecError};
+
+/// How the empty key is written: nothing at all would be overlooked.
+const EMPTY: &str = "\"\"";
 
 const PROTOCOLS: [(u8, &str); 12] = [
     (1, "icmp"),
@@ -52,9 +55,10 @@ impl Format {
             return if key.len() <= MAX_KEY_BYTES { Ok(key) } else { Err(wrong(too_long())) };
         }
         let key = match self {
-            Format::Lines | Format::Field(_) | Format::Csv(_) | Format::Tsv(_) | Format::Jsonl(_) => {
-                text.as_bytes().to_vec()
-            }
+            Format::Lines | Format::Field(_) | Format::Csv(_) | Format::Tsv(_) | Format::Jsonl(_) => match text {
+                EMPTY => Vec::new(),
+                text => text.as_bytes().to_vec(),
+            },
             Format::Fimi => fimi_key(text.as_bytes()),
             Format::Records(bytes) if text.len() == *bytes => text.as_bytes().to_vec(),
             Format::Records(bytes) => {
@@ -134,7 +138,28 @@ fn too_long() -> String {
 
 fn printable(key: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(key).ok()?;
-    (!text.is_empty() && !text.chars().any(char::is_control)).then(|| text.to_owned())
+    match text {
+        "" => Some(EMPTY.to_owned()),
+        text => (!text.chars().any(acts_on_terminal)).then(|| text.to_owned()),
+    }
+}
+
+/// Whether a terminal would obey this character rather than show it: controls, changes of the writing direction, line
+/// separators, and what is there without being seen.
+///
+/// The two joiners are let through. Several scripts cannot be written without them, and they move nothing.
+///
+/// ```
+/// use ucl_streams::acts_on_terminal;
+///
+/// assert!(['\x1b', '\n', '\u{202e}', '\u{200b}'].into_iter().all(acts_on_terminal));
+/// assert!(!"grün, سلام, שלום, می\u{200c}خواهم, 👩\u{200d}🔬".chars().any(acts_on_terminal));
+/// ```
+pub fn acts_on_terminal(char: char) -> bool {
+    char.is_control()
+        || matches!(char,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 fn hex(mark: &str, key: &[u8]) -> String {
@@ -253,6 +278,14 @@ mod tests {
         assert_eq!(Format::Lines.parse_key("0x1f").unwrap(), b"0x1f");
         assert_eq!(Format::Lines.key_display(b"hex:1f"), "hex:6865783a3166");
         assert_eq!(Format::Lines.key_display(b"tab\there"), "hex:7461620968657265");
+        assert_eq!(
+            Format::Lines.key_display("a\u{202e}b".as_bytes()),
+            "hex:61e280ae62",
+            "it would turn the text around"
+        );
+        assert_eq!(Format::Lines.key_display(b""), "\"\"");
+        assert_eq!(Format::Lines.key_display(b"\"\""), "hex:2222");
+        assert_eq!(Format::Lines.parse_key("").unwrap(), b"", "nothing at all will do, too");
         assert_eq!(Format::Records(4).key_display(b"abcd"), "abcd");
         for (token, key) in [
             ("0", &[0, 0, 0, 0][..]),

@@ -54,6 +54,7 @@ pub use error::{BadReason, BadRecord, Place, ReadError, ReadErrorKind, SpecError
 pub use exact::ExactCounts;
 pub use format::{Column, Format, JsonPointer, PacketKey, Weight};
 pub use generate::{CaidaLike, Generator, ZipfKeys};
+pub use key_text::acts_on_terminal;
 pub use options::{Ended, OnError, Progress, ReadOptions, ReadSummary};
 pub use read::{read, read_from};
 pub use source::Source;
