@@ -108,7 +108,7 @@ impl PacketKey {
 ///
 /// | format | key | records without a key |
 /// |---|---|---|
-/// | `lines` | the whole line, without `\n` or `\r\n` | empty lines |
+/// | `lines` | the whole line, without `\n` or `\r\n` | none: an empty line is an item with the empty key |
 /// | `field:N` | the N-th column by runs of blanks and tabs, as awk counts | blank lines |
 /// | `csv:COLUMN`, `tsv:COLUMN` | a column by name or number, unquoted (RFC 4180) | empty lines, the header row |
 /// | `jsonl:POINTER` | a string's text or a number as written | blank lines |

@@ -60,7 +60,7 @@ impl Splitter {
     }
 }
 
-/// `lines`: the whole line is the key; empty lines are none.
+/// `lines`: the whole line is the key, also of an empty one: there are as many items as lines.
 #[derive(Default)]
 pub(super) struct Lines {
     splitter: Splitter,
@@ -68,11 +68,7 @@ pub(super) struct Lines {
 
 impl Decode for Lines {
     fn decode(&mut self, window: Window<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
-        self.splitter.split(
-            window,
-            out,
-            |line, place, out| if line.is_empty() { Ok(()) } else { out.key(line, 1, place) },
-        )
+        self.splitter.split(window, out, |line, place, out| out.key(line, 1, place))
     }
 }
 

@@ -7,7 +7,8 @@ use ucl_streams::{Format, MAX_KEY_BYTES, MAX_RECORD_BYTES, OnError};
 #[test]
 fn lines() {
     assert_eq!(keys("lines", b""), [""; 0]);
-    assert_eq!(keys("lines", b"\n\r\n\n"), [""; 0], "empty lines are no items");
+    assert_eq!(keys("lines", b"\n\r\n\n"), [""; 3], "empty lines are items, as `wc -l` counts them");
+    assert_eq!(keys("lines", b"a\n\nb\n"), ["a", "", "b"]);
     assert_eq!(keys("lines", b"a\nb b\n"), ["a", "b b"]);
     assert_eq!(keys("lines", b"a\r\nb\r\nno newline at the end"), ["a", "b", "no newline at the end"]);
     assert_eq!(keys("lines", b"a\rb\r\r\n \n"), ["a\rb\r", " "], "only the \\r of the line end goes");
