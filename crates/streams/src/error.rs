@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use crate::{MAX_KEY_BYTES, MAX_RECORD_BYTES, ReadSummary};
+use crate::{Content, MAX_KEY_BYTES, MAX_RECORD_BYTES, ReadSummary};
 
 /// Every format, for messages.
 pub(crate) const FORMATS: &str = "lines, field:N, csv:COLUMN, tsv:COLUMN, jsonl:POINTER, fimi, records:BYTES, pcap, \
@@ -195,6 +195,15 @@ pub enum ReadErrorKind {
         column: String,
         /// The header row.
         available: String,
+    },
+    /// The input holds something that this format cannot read. [`ReadOptions::raw`](crate::ReadOptions::raw) reads it all the
+    /// same.
+    #[error("{input} is {content}")]
+    Content {
+        /// The file.
+        input: String,
+        /// What it is.
+        content: Content,
     },
     /// The weight belongs to another format (make it with [`Format::parse_weight`](crate::Format::parse_weight)).
     #[error(transparent)]

@@ -30,13 +30,16 @@
 //! - **Live input is live**: after every `read` of the system, what came is handed on. Nothing waits for a buffer to fill.
 //! - **Bad input is named** by file and line (or byte offset), and stops the reading or is skipped and counted
 //!   ([`OnError`]). What came before it has been delivered, also when a compressed file or a capture is cut off.
+//! - **Content is recognised**: gzip and zstd are unpacked, and a capture, an archive or a saved state is never taken for text
+//!   ([`Content`]).
 //! - **A seed fixes a generated stream** on every machine, bit by bit.
 //!
 //! # What it does not do
-//! One thread reads. Tunnels inside captures are not opened. Zip, bzip2, xz and brotli are not unpacked: pipe them.
+//! One thread reads. Tunnels inside captures are not opened. Zip, bzip2, lz4, xz and brotli are not unpacked: pipe them.
 
 mod batch;
 mod collect;
+mod content;
 mod decode;
 mod error;
 mod exact;
@@ -50,6 +53,7 @@ mod source;
 
 pub use batch::{Batch, BatchBuf, Keys};
 pub use collect::Consumer;
+pub use content::{Content, content_of};
 pub use error::{BadReason, BadRecord, Place, ReadError, ReadErrorKind, SpecError};
 pub use exact::ExactCounts;
 pub use format::{Column, Format, JsonPointer, PacketKey, Weight};

@@ -2,19 +2,28 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, ErrorKind, Read};
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 
+use crate::content::{Look, Signature, look};
 use crate::options::Progress;
 
-const GZIP: &[u8] = &[0x1f, 0x8b, 0x08];
-const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+const PACKINGS: &[(Packing, Signature)] = &[
+    (Packing::Gzip, &[(0, &[0x1f, 0x8b, 0x08])]),
+    (Packing::Zstd, &[(0, &[0x28, 0xb5, 0x2f, 0xfd])]),
+    // A frame to be skipped, with which parallel compressors begin.
+    (Packing::Zstd, &[(0, &[0x50, 0x2a, 0x4d, 0x18])]),
+];
+
+/// The largest window of zstd, which `zstd --long=31` uses: 2GB, of which only what is filled takes memory.
+const ZSTD_WINDOW_LOG: u32 = if cfg!(target_pointer_width = "32") { 30 } else { 31 };
 
 /// Compressed bytes read at a time.
 const STORED_CHUNK: usize = 1 << 17;
@@ -43,21 +52,21 @@ pub(crate) enum Packing {
     Zstd,
 }
 
-/// Looks at the first bytes and puts a decompressor in front if they ask for one.
-pub(crate) fn unpack<'r>(reader: impl Read + 'r, progress: Option<Arc<Progress>>) -> io::Result<Opened<'r>> {
+/// Looks at the first bytes and puts a decompressor in front if they ask for one, unless the stored bytes are wanted.
+pub(crate) fn unpack<'r>(reader: impl Read + 'r, progress: Option<Arc<Progress>>, raw: bool) -> io::Result<Opened<'r>> {
     let stored = Rc::new(Stored::default());
     let mut reader = Counting { inner: reader, stored: stored.clone(), progress };
+    if raw {
+        return Ok(Opened { plain: Box::new(reader), packing: Packing::Plain, stored });
+    }
     let mut head = vec![0; STORED_CHUNK];
     let mut filled = 0;
     // Read on only while what came could still become a signature: a pipe may be slow and say very little.
     let packing = loop {
-        let start = &head[..filled];
-        if start.starts_with(GZIP) {
-            break Packing::Gzip;
-        } else if start.starts_with(ZSTD) {
-            break Packing::Zstd;
-        } else if !GZIP.starts_with(start) && !ZSTD.starts_with(start) {
-            break Packing::Plain;
+        match look(PACKINGS, &head[..filled]) {
+            Look::Is(packing) => break packing,
+            Look::Other => break Packing::Plain,
+            Look::NeedMore => {}
         }
         match reader.read(&mut head[filled..])? {
             0 => break Packing::Plain,
@@ -68,20 +77,67 @@ pub(crate) fn unpack<'r>(reader: impl Read + 'r, progress: Option<Arc<Progress>>
     let whole = Cursor::new(head).chain(reader);
     let plain: Box<dyn Read + 'r> = match packing {
         Packing::Plain => Box::new(whole),
-        Packing::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(STORED_CHUNK, whole))),
-        Packing::Zstd => Box::new(zstd::Decoder::with_buffer(BufReader::with_capacity(STORED_CHUNK, whole))?),
+        Packing::Gzip => Box::new(Members::new(BufReader::with_capacity(STORED_CHUNK, whole))),
+        Packing::Zstd => {
+            let mut decoder = zstd::Decoder::with_buffer(BufReader::with_capacity(STORED_CHUNK, whole))?;
+            decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+            Box::new(decoder)
+        }
     };
     Ok(Opened { plain, packing, stored })
 }
 
-/// Opens a file; a pipe or device gets a thread of its own if there is a flag that may end it.
-pub(crate) fn open_path(path: &std::path::Path, interrupt: Option<&Arc<AtomicBool>>) -> io::Result<Box<dyn Read>> {
-    let file = File::open(path)?;
-    let regular = file.metadata().is_ok_and(|meta| meta.is_file());
-    Ok(match interrupt {
-        Some(flag) if !regular => Box::new(Interruptible::new(file, flag.clone())),
-        _ => Box::new(file),
-    })
+/// The members of a gzip file, one after the other. Zero bytes behind a member are padding, as for gzip itself: tapes and
+/// block devices leave them.
+struct Members<R> {
+    /// Taken out only while it is replaced by the next one.
+    member: Option<GzDecoder<R>>,
+}
+
+impl<R: BufRead> Members<R> {
+    fn new(reader: R) -> Self {
+        Self { member: Some(GzDecoder::new(reader)) }
+    }
+}
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.member {
+            let n = member.read(buffer)?;
+            if n > 0 || buffer.is_empty() || !has_more_than_zeros(member.get_mut())? {
+                return Ok(n);
+            }
+            self.member = self.member.take().map(|member| GzDecoder::new(member.into_inner()));
+        }
+        Ok(0)
+    }
+}
+
+/// Passes over zero bytes; whether anything is left.
+fn has_more_than_zeros(reader: &mut impl BufRead) -> io::Result<bool> {
+    loop {
+        let bytes = reader.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(false);
+        }
+        let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+        let more = zeros < bytes.len();
+        reader.consume(zeros);
+        if more {
+            return Ok(true);
+        }
+    }
+}
+
+/// Opens a file. If there is a flag that may end it, a pipe or device is opened and read on threads of their own: opening a
+/// named pipe waits for a writer.
+pub(crate) fn open_path(path: &Path, interrupt: Option<&Arc<AtomicBool>>) -> io::Result<Box<dyn Read>> {
+    let Some(flag) = interrupt.filter(|_| !path.is_file()) else { return Ok(Box::new(File::open(path)?)) };
+    let (sender, opened) = sync_channel(1);
+    let path = path.to_owned();
+    std::thread::spawn(move || sender.send(File::open(path)));
+    let file = wait(&opened, flag)?.ok_or(ErrorKind::NotFound)??;
+    Ok(Box::new(Interruptible::new(file, flag.clone())))
 }
 
 /// Standard input, likewise.
@@ -116,6 +172,22 @@ impl<R: Read> Read for Counting<R> {
     }
 }
 
+const LOOK_AT_FLAG: Duration = Duration::from_millis(50);
+
+/// Waits for what a thread sends, or for the flag, which is `Interrupted`. `None` when the thread has ended.
+fn wait<T>(sent: &Receiver<T>, flag: &AtomicBool) -> io::Result<Option<T>> {
+    loop {
+        if flag.load(Ordering::Relaxed) {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        match sent.recv_timeout(LOOK_AT_FLAG) {
+            Ok(sent) => return Ok(Some(sent)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+        }
+    }
+}
+
 /// Reads on a thread of its own, so that waiting for a silent pipe can be given up when a flag is set.
 ///
 /// A blocked `read` cannot be called off portably (signal handlers commonly restart it). The thread that stays behind in it
@@ -128,7 +200,6 @@ struct Interruptible {
 
 impl Interruptible {
     const CHUNK: usize = 1 << 17;
-    const LOOK_AT_FLAG: Duration = Duration::from_millis(50);
 
     fn new(mut inner: impl Read + Send + 'static, flag: Arc<AtomicBool>) -> Self {
         let (sender, chunks) = sync_channel(2);
@@ -160,15 +231,9 @@ impl Read for Interruptible {
                 0 => {}
                 n => return Ok(n),
             }
-            if self.flag.load(Ordering::Relaxed) {
-                return Err(ErrorKind::Interrupted.into());
-            }
-            match self.chunks.recv_timeout(Self::LOOK_AT_FLAG) {
-                Ok(Ok(chunk)) if chunk.is_empty() => return Ok(0),
-                Ok(Ok(chunk)) => self.current = Cursor::new(chunk),
-                Ok(Err(error)) => return Err(error),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Ok(0),
+            match wait(&self.chunks, &self.flag)?.transpose()? {
+                Some(chunk) if !chunk.is_empty() => self.current = Cursor::new(chunk),
+                _ => return Ok(0),
             }
         }
     }

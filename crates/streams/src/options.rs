@@ -32,6 +32,8 @@ pub struct ReadOptions {
     pub format: Format,
     /// Where the weight is; without it every weight is 1, as it always is for generated items.
     pub weight: Option<Weight>,
+    /// Take the bytes of an input as they are: unpack nothing, and do not look for [`Content`](crate::Content) of another kind.
+    pub raw: bool,
     /// What to do about bad records.
     pub on_error: OnError,
     /// Stop after this many items, over all inputs.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::collect::{Collector, Consumer, Halt};
+use crate::content::{self, Look};
 use crate::decode::{self, Decode, Window};
 use crate::error::{ReadError, ReadErrorKind};
 use crate::open::{self, Opened, Packing};
@@ -20,8 +21,9 @@ const WINDOW: usize = 1 << 18;
 
 /// Reads all sources in order and hands their items to `each`, batch by batch.
 ///
-/// Compression (gzip with any number of members, zstd) is recognised by content. A last line without newline counts; a file
-/// without bytes has no items. [`ReadOptions`] holds the rest.
+/// Compression (gzip with any number of members, zstd) is recognised by content, and so is [`Content`](crate::Content) that
+/// the format cannot read. A last line without newline counts; a file without bytes has no items. [`ReadOptions`] holds the
+/// rest.
 ///
 /// # Errors
 /// An input that cannot be opened or read; with [`OnError::Stop`](crate::OnError::Stop) also a bad record and a truncated or
@@ -123,7 +125,10 @@ fn read_source(source: &Source, options: &ReadOptions, out: &mut Collector<'_>) 
         Source::Stdin => Ok(open::open_stdin(options.interrupt.as_ref())),
         Source::Path(path) => open::open_path(path, options.interrupt.as_ref()),
     };
-    let reader = opened.map_err(|error| Halt::Failed(ReadErrorKind::Open { input: source.to_string(), error }))?;
+    let reader = opened.map_err(|error| match error.kind() {
+        ErrorKind::Interrupted => Halt::Done(Ended::Interrupt),
+        _ => Halt::Failed(ReadErrorKind::Open { input: source.to_string(), error }),
+    })?;
     read_bytes(reader, source.to_string(), options, out)
 }
 
@@ -133,12 +138,12 @@ fn read_bytes(reader: impl Read, name: String, options: &ReadOptions, out: &mut 
         .map_err(|error| Halt::Failed(ReadErrorKind::Weight(error)))?;
     out.check()?;
     let reader = Retrying { inner: reader, flag: options.interrupt.clone() };
-    let opened = open::unpack(reader, options.progress.clone());
+    let opened = open::unpack(reader, options.progress.clone(), options.raw);
     let mut opened = match opened {
         Ok(opened) => opened,
         Err(error) => return Err(stop_or_fail(error, out, 0)),
     };
-    let result = pump(&mut opened, decoder.as_mut(), out);
+    let result = pump(&mut opened, decoder.as_mut(), options, out);
     out.summary.bytes_read += opened.stored.bytes.get();
     match result {
         Err(Halt::Damaged(message)) => {
@@ -149,10 +154,16 @@ fn read_bytes(reader: impl Read, name: String, options: &ReadOptions, out: &mut 
     }
 }
 
-fn pump(opened: &mut Opened<'_>, decoder: &mut dyn Decode, out: &mut Collector<'_>) -> Result<(), Halt> {
+fn pump(
+    opened: &mut Opened<'_>,
+    decoder: &mut dyn Decode,
+    options: &ReadOptions,
+    out: &mut Collector<'_>,
+) -> Result<(), Halt> {
     let mut window = vec![0; WINDOW];
     let mut filled = 0;
     let mut offset = 0u64;
+    let mut recognised = options.raw;
     loop {
         if filled == window.len() {
             // A record longer than the window. Decoders give up on records past `MAX_RECORD_BYTES`, so this ends.
@@ -165,6 +176,15 @@ fn pump(opened: &mut Opened<'_>, decoder: &mut dyn Decode, out: &mut Collector<'
         filled += read;
         out.summary.bytes_decoded += read as u64;
         let end = read == 0;
+        if !recognised {
+            match content::look_at(&window[..filled]) {
+                Look::Is(content) if !content.suits(&options.format) => {
+                    return Err(Halt::Failed(ReadErrorKind::Content { input: out.input.clone(), content }));
+                }
+                Look::NeedMore if !end => continue,
+                _ => recognised = true,
+            }
+        }
         let used = decoder.decode(Window { bytes: &window[..filled], offset, end }, out)?;
         out.flush()?;
         if end {
@@ -183,6 +203,15 @@ fn broken(error: io::Error, opened: &Opened<'_>, offset: u64, out: &Collector<'_
         return stop_or_fail(error, out, stored);
     }
     let packing = if opened.packing == Packing::Gzip { "gzip" } else { "zstd" };
+    // The two errors of zstd that say nothing against the data; it has no kinds of errors, only texts.
+    let too_large = ["Frame requires too much memory for decoding", "Allocation error : not enough memory"];
+    if opened.packing == Packing::Zstd && too_large.contains(&error.to_string().as_str()) {
+        return Halt::Damaged(format!(
+            "{}: the zstd data near byte {stored} needs a larger window than there is memory for ({error}); compress it \
+             with `zstd --long=27` or less",
+            out.input
+        ));
+    }
     let what = if error.kind() == ErrorKind::UnexpectedEof { "is truncated" } else { "is damaged" };
     Halt::Damaged(format!(
         "{}: the {packing} data {what} near byte {stored} ({error}); the {offset} bytes before it were read",

@@ -75,6 +75,79 @@ fn damaged_files_say_so() {
     assert!(result.unwrap().truncated.is_some());
 }
 
+/// gzip(1) ignores zeros behind a member, which tapes and block devices leave there.
+#[test]
+fn zeros_behind_gzip_members_are_padding() {
+    let zeros = vec![0; 300_000];
+    assert_eq!(keys("lines", &[&gzip(b"a\nb\n")[..], &zeros].concat()), ["a", "b"]);
+    assert_eq!(
+        keys("lines", &[&gzip(b"a\nb")[..], &zeros[..7], &gzip(b"b\nc\n"), &zeros[..1]].concat()),
+        ["a", "bb", "c"]
+    );
+    let (items, result) = collect(
+        &[&gzip(b"a\n")[..], &zeros, b"rubbish behind zeros"].concat()[..],
+        &options("lines", None, OnError::Stop),
+    );
+    assert_eq!(items.len(), 1);
+    assert!(result.unwrap_err().to_string().starts_with("input: the gzip data is damaged"));
+}
+
+/// As `zstd --long=31` writes it to a pipe: the frame asks for a window of 2GB, whatever is in it.
+#[test]
+fn zstd_with_the_largest_window() {
+    let mut encoder = ::zstd::Encoder::new(Vec::new(), 3).unwrap();
+    encoder.long_distance_matching(true).unwrap();
+    encoder.window_log(31).unwrap();
+    encoder.write_all(b"a\nb\n").unwrap();
+    // A block by itself, so that the size is not known when the header is written.
+    encoder.flush().unwrap();
+    encoder.write_all(b"c\n").unwrap();
+    let packed = encoder.finish().unwrap();
+    assert_eq!(packed[5] >> 3, 21, "a window of 2^(10 + 21) bytes");
+    assert_eq!(keys("lines", &packed), ["a", "b", "c"]);
+    // Behind a frame to be skipped, with which parallel compressors begin.
+    assert_eq!(keys("lines", &[b"\x50\x2a\x4d\x18\x04\0\0\0size", &packed[..]].concat()), ["a", "b", "c"]);
+
+    // A larger one cannot be had, which is not to say that the data is damaged.
+    let mut larger = packed.clone();
+    larger[5] = 31 << 3;
+    let (_, result) = collect(&larger[..], &options("lines", None, OnError::Stop));
+    let message = result.unwrap_err().to_string();
+    assert!(message.contains("needs a larger window than there is memory for"), "{message}");
+}
+
+/// Each in the compression of its name, if any: the content decides, not the name and not the format.
+#[test]
+fn content_of_another_kind_is_named() {
+    let xz = b"\xfd7zXZ\0 and more\n";
+    let capture = b"\xd4\xc3\xb2\xa1 and more\n";
+    for format in ["lines", "field:1", "csv:1", "tsv:a", "jsonl:/a", "fimi", "records:2", "pcap"] {
+        for on_error in [OnError::Stop, OnError::Skip] {
+            for input in [xz.to_vec(), gzip(xz), zstd(xz)] {
+                let (items, result) = collect(&input[..], &options(format, None, on_error));
+                assert!(items.is_empty());
+                assert_eq!(result.unwrap_err().to_string(), "input is compressed with xz", "{format}");
+            }
+        }
+        let (_, result) = collect(&capture[..], &options(format, None, OnError::Stop));
+        assert_eq!(result.unwrap_err().to_string().contains("is a packet capture"), format != "pcap", "{format}");
+    }
+    let raw = ReadOptions { raw: true, ..ReadOptions::default() };
+    assert_eq!(collect(&xz[..], &raw).0, [(xz[..xz.len() - 1].to_vec(), 1)]);
+    let packed = gzip(b"a\n");
+    let stored: Vec<u8> = collect(&packed[..], &ReadOptions { format: "records:1".parse().unwrap(), ..raw })
+        .0
+        .into_iter()
+        .flat_map(|(key, _)| key)
+        .collect();
+    assert_eq!(stored, packed, "nothing is unpacked");
+    assert_eq!(
+        keys("lines", b"PAR1\nBZh9\n\n\r\r\n"),
+        ["PAR1", "BZh9", "", "\r"],
+        "text that begins like something else"
+    );
+}
+
 #[test]
 fn several_files_in_order() {
     let directory = tempfile::tempdir().unwrap();

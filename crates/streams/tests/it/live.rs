@@ -126,6 +126,28 @@ fn interrupts_end_a_silent_pipe() {
     drop(writer);
 }
 
+/// A named pipe that nobody writes to: opening it waits, and the flag must end that, too.
+#[cfg(unix)]
+#[test]
+fn interrupts_end_the_wait_for_a_writer() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let flag = Arc::new(AtomicBool::new(false));
+    let options = ReadOptions { interrupt: Some(flag.clone()), ..ReadOptions::default() };
+    let sources = ["zipf:1.1:10".parse().unwrap(), Source::Path(path)];
+    let summary = read(&sources, &options, &mut |_| {
+        let flag = flag.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            flag.store(true, Ordering::Relaxed);
+        });
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!((summary.items, summary.ended), (10, Ended::Interrupt));
+}
+
 #[test]
 fn progress_counts_stored_bytes() {
     let directory = tempfile::tempdir().unwrap();
