@@ -1,5 +1,6 @@
 //! Between decoders and consumer: gathers items into batches, keeps the accounts, and decides when to stop.
 
+use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::batch::{Batch, BatchBuf};
 use crate::error::{BadReason, BadRecord, Place, ReadErrorKind};
 use crate::options::{Ended, OnError, Progress, ReadOptions, ReadSummary};
-use crate::{BATCH_ITEMS, MAX_KEY_BYTES};
+use crate::{BATCH_ITEMS, MAX_KEY_BYTES, MAX_WEIGHT};
 
 /// A batch of long keys is handed on before it has `BATCH_ITEMS` items.
 const BATCH_KEY_BYTES: usize = 1 << 20;
@@ -30,6 +31,11 @@ pub(crate) struct Collector<'c> {
     buffer: BatchBuf,
     each: &'c mut Consumer<'c>,
     on_error: OnError,
+    key_bytes: Option<usize>,
+    /// What all further items may weigh together.
+    weight_left: u64,
+    /// What a weight is multiplied by.
+    pub scale: u64,
     limit: u64,
     /// Items the current batch may hold: `BATCH_ITEMS`, less when the limit is near.
     room: usize,
@@ -47,6 +53,9 @@ impl<'c> Collector<'c> {
             buffer: BatchBuf::new(),
             each,
             on_error: options.on_error,
+            key_bytes: options.key_bytes,
+            weight_left: MAX_WEIGHT.saturating_sub(options.weight_before),
+            scale: options.scale.map_or(1, NonZeroU64::get),
             limit,
             room: room(limit),
             interrupt: options.interrupt.clone(),
@@ -64,11 +73,22 @@ impl<'c> Collector<'c> {
         if self.summary.items >= self.limit { Err(Halt::Done(Ended::Limit)) } else { Ok(()) }
     }
 
-    /// Takes one item.
+    /// Takes one item, unless its weight is 0.
     #[inline]
     pub fn key(&mut self, key: &[u8], weight: u64, place: Place) -> Result<(), Halt> {
         if key.len() > MAX_KEY_BYTES {
             return self.bad(place, BadReason::KeyTooLong { bytes: key.len() });
+        }
+        if let Some(wanted) = self.key_bytes.filter(|&bytes| bytes != key.len()) {
+            return self.bad(place, BadReason::KeySize { bytes: key.len(), wanted });
+        }
+        if weight == 0 {
+            self.summary.zero_weight += 1;
+            return Ok(());
+        }
+        match self.weight_left.checked_sub(weight) {
+            Some(left) => self.weight_left = left,
+            None => return self.bad(place, BadReason::TotalWeight { weight }),
         }
         self.buffer.push(key, weight);
         // After the item and not before the next one: the last item of a limited live stream must not wait for another.
@@ -78,8 +98,15 @@ impl<'c> Collector<'c> {
         Ok(())
     }
 
-    /// Takes keys of `width` bytes that lie side by side; a remainder shorter than a key is not taken.
-    pub fn block(&mut self, width: usize, mut keys: &[u8]) -> Result<(), Halt> {
+    /// Takes keys of `width` bytes that lie side by side from this byte offset on; a remainder shorter than a key is not taken.
+    pub fn block(&mut self, width: usize, mut keys: &[u8], offset: u64) -> Result<(), Halt> {
+        let left = self.weight_left.checked_sub((keys.len() / width) as u64);
+        let Some(left) = left.filter(|_| self.key_bytes.is_none_or(|bytes| bytes == width)) else {
+            // One of them is bad, and has to be named by its place.
+            let mut places = (offset..).step_by(width).map(Place::Byte);
+            return keys.chunks_exact(width).zip(&mut places).try_for_each(|(key, place)| self.key(key, 1, place));
+        };
+        self.weight_left = left;
         while keys.len() >= width {
             let take = (self.room - self.buffer.len()).min(keys.len() / width) * width;
             self.buffer.push_block(width, &keys[..take]);

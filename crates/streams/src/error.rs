@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use crate::{Content, MAX_KEY_BYTES, MAX_RECORD_BYTES, ReadSummary};
+use crate::{Content, MAX_KEY_BYTES, MAX_RECORD_BYTES, MAX_WEIGHT, ReadSummary};
 
 /// Every format, for messages.
 pub(crate) const FORMATS: &str = "lines, field:N, csv:COLUMN, tsv:COLUMN, jsonl:POINTER, fimi, records:BYTES, pcap, \
@@ -88,6 +88,14 @@ pub enum BadReason {
     /// A line, row or packet is longer than the reader is willing to hold.
     #[error("the record is longer than {MAX_RECORD_BYTES} bytes")]
     RecordTooLong,
+    /// The key has another size than all keys must have.
+    #[error("the key has {bytes} bytes, and every key must have {wanted}")]
+    KeySize {
+        /// Its length.
+        bytes: usize,
+        /// The length that was promised.
+        wanted: usize,
+    },
     /// The line or row ends before the wanted column.
     #[error("column {wanted} is wanted, but there are only {found}")]
     MissingColumn {
@@ -116,11 +124,35 @@ pub enum BadReason {
         /// What is there.
         found: &'static str,
     },
-    /// A weight must be a whole number from 1 on.
-    #[error("weight `{text}` is not a whole number from 1 to 18446744073709551615")]
+    /// A weight must be written in digits, with or without a decimal point.
+    #[error("weight `{text}` is not a number from 0 to {MAX_WEIGHT}")]
     Weight {
         /// The text found.
         text: String,
+    },
+    /// A weight must be whole, after scaling.
+    #[error("weight `{text}` is not a whole number{}", at_scale(*scale))]
+    Fraction {
+        /// The text found.
+        text: String,
+        /// What it was multiplied by.
+        scale: u64,
+        /// The next scale that makes it whole, if there is one.
+        needed: Option<u64>,
+    },
+    /// A single weight passes the limit.
+    #[error("weight `{text}`{} is over the limit of {MAX_WEIGHT}", at_scale(*scale))]
+    WeightTooLarge {
+        /// The text found.
+        text: String,
+        /// What it was multiplied by.
+        scale: u64,
+    },
+    /// All weights together pass the limit.
+    #[error("with its weight of {weight}, all weights together are over the limit of {MAX_WEIGHT}")]
+    TotalWeight {
+        /// The weight that is too much.
+        weight: u64,
     },
     /// This reader does not know the link layer of the capture's interface.
     #[error(
@@ -142,6 +174,10 @@ pub enum BadReason {
     /// A block of a capture contradicts its own headers.
     #[error("malformed capture block: {0}")]
     Block(String),
+}
+
+fn at_scale(scale: u64) -> String {
+    if scale == 1 { String::new() } else { format!(" at scale {scale}") }
 }
 
 /// One record that is not an item, and where it is.

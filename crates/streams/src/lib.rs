@@ -1,6 +1,7 @@
 //! Streams of keys: readers for files, pipes and captures, seeded generators, and exact counts.
 //!
-//! A stream is a sequence of *items*, each a key (up to 65,535 bytes) and a weight (at least 1). Where it comes from is a
+//! A stream is a sequence of *items*, each a key (up to 65,535 bytes) and a weight (at least 1; all weights together are at
+//! most [`MAX_WEIGHT`]). Where it comes from is a
 //! [`Source`]; how its bytes are cut into keys is a [`Format`]; [`read`] puts both together and hands out [`Batch`]es of some
 //! thousands of items, which [`ExactCounts`] or a sketch takes in.
 //!
@@ -71,3 +72,6 @@ pub const BATCH_ITEMS: usize = 4096;
 
 /// The longest line, row, packet or capture block that is held in memory to look for a key.
 pub const MAX_RECORD_BYTES: usize = 1 << 24;
+
+/// The largest weight of an item, and of all items together: 2^63 - 1.
+pub const MAX_WEIGHT: u64 = i64::MAX as u64;

@@ -1,5 +1,6 @@
 //! How to read, and what came of it.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -32,6 +33,12 @@ pub struct ReadOptions {
     pub format: Format,
     /// Where the weight is; without it every weight is 1, as it always is for generated items.
     pub weight: Option<Weight>,
+    /// Every weight that is read is multiplied by this, which makes decimals whole: `12.34` is 1234 at a scale of 100.
+    pub scale: Option<NonZeroU64>,
+    /// All keys have this many bytes; any other key is a bad record.
+    pub key_bytes: Option<usize>,
+    /// Weight of the items that came before. With them, all weights together are at most [`MAX_WEIGHT`](crate::MAX_WEIGHT).
+    pub weight_before: u64,
     /// Take the bytes of an input as they are: unpack nothing, and do not look for [`Content`](crate::Content) of another kind.
     pub raw: bool,
     /// What to do about bad records.
@@ -129,6 +136,8 @@ pub struct ReadSummary {
     pub first_skip: Option<BadRecord>,
     /// Packets of a capture that carry no IP (ARP and the like) and so have no key. Not an error.
     pub no_ip: u64,
+    /// Records of weight 0, which count for nothing and are no items. Not an error.
+    pub zero_weight: u64,
     /// The first input that was cut off or damaged ([`OnError::Skip`]; otherwise it is an error).
     pub truncated: Option<String>,
     /// Why reading ended.

@@ -167,7 +167,6 @@ impl Capture {
         let place = Place::Byte(offset);
         let weight = if self.weigh_bytes { u64::from(original) } else { 1 };
         match packet::key_of(self.key, link, frame) {
-            Ok(Some(_)) if weight == 0 => out.bad(place, BadReason::Weight { text: "0".to_owned() }),
             Ok(Some(key)) => out.key(key.as_slice(), weight, place),
             Ok(None) => {
                 out.summary.no_ip += 1;

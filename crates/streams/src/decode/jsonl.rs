@@ -11,7 +11,8 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::value::RawValue;
 
 use super::lines::Splitter;
-use super::{Decode, Window, weight};
+use super::weight::weight;
+use super::{Decode, Window};
 use crate::collect::{Collector, Halt};
 use crate::error::BadReason;
 use crate::format::JsonPointer;

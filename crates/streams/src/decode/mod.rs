@@ -10,9 +10,10 @@ mod lines;
 mod packet;
 mod records;
 mod table;
+mod weight;
 
 use crate::collect::{Collector, Halt};
-use crate::error::{BadReason, Place, SpecError};
+use crate::error::SpecError;
 use crate::format::{Format, Weight};
 
 /// Bytes not yet used up by the decoder.
@@ -56,20 +57,4 @@ pub(crate) fn for_format(format: &Format, weight: Option<&Weight>) -> Result<Box
         Format::Records(width) => Box::new(records::Records::new(*width)),
         Format::Pcap(key) => Box::new(capture::Capture::new(*key, weight.is_some())),
     })
-}
-
-/// Reads a weight: decimal digits, 1 to 2^64 - 1. `None` has been noted as a bad record.
-fn weight(text: &[u8], place: Place, out: &mut Collector<'_>) -> Result<Option<u64>, Halt> {
-    let number = text.iter().try_fold(0u64, |number, byte| {
-        let digit = u64::from(byte.wrapping_sub(b'0'));
-        (digit <= 9).then(|| number.checked_mul(10)?.checked_add(digit)).flatten()
-    });
-    match number {
-        Some(number @ 1..) => Ok(Some(number)),
-        _ => {
-            let shown = String::from_utf8_lossy(&text[..text.len().min(40)]).into_owned();
-            out.bad(place, BadReason::Weight { text: shown })?;
-            Ok(None)
-        }
-    }
 }

@@ -17,7 +17,7 @@ impl Records {
 impl Decode for Records {
     fn decode(&mut self, window: Window<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
         let whole = window.bytes.len() / self.width * self.width;
-        out.block(self.width, &window.bytes[..whole])?;
+        out.block(self.width, &window.bytes[..whole], window.offset)?;
         let left = window.bytes.len() - whole;
         if window.end && left > 0 {
             let offset = window.offset + whole as u64;

@@ -2,7 +2,8 @@
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-use super::{Decode, Window, weight};
+use super::weight::weight;
+use super::{Decode, Window};
 use crate::MAX_RECORD_BYTES;
 use crate::collect::{Collector, Halt};
 use crate::error::{BadReason, Place, ReadErrorKind};

@@ -1,8 +1,12 @@
 //! The formats of text, with the odd data that real files hold.
 
+use std::num::NonZeroU64;
+
 use crate::support::{bad, collect, keys, options, weighted};
 use proptest::prelude::*;
-use ucl_streams::{Format, MAX_KEY_BYTES, MAX_RECORD_BYTES, OnError};
+use ucl_streams::{
+    BadReason, Format, MAX_KEY_BYTES, MAX_RECORD_BYTES, MAX_WEIGHT, OnError, ReadErrorKind, ReadOptions,
+};
 
 #[test]
 fn lines() {
@@ -47,11 +51,100 @@ fn fields() {
         &["3", "6"],
     );
     assert_eq!(weighted("field:1", "3", b"a x 5\nb x 1\n"), [("a".to_owned(), 5), ("b".to_owned(), 1)]);
-    assert_eq!(weighted("field:2", "2", b"x 18446744073709551615\n"), [("18446744073709551615".to_owned(), u64::MAX)]);
-    for text in ["0", "-1", "1.5", "x", "1e3", "18446744073709551616", "+1"] {
+    assert_eq!(weighted("field:2", "2", b"x 9223372036854775807\n"), [("9223372036854775807".to_owned(), MAX_WEIGHT)]);
+}
+
+#[test]
+fn bad_weights() {
+    let case = |text: &str, message: &str| {
         let input = format!("a 1\nb {text}\nc 2\n");
-        let message = format!("input, line 2: weight `{text}` is not a whole number from 1 to 18446744073709551615");
-        bad("field:1", Some("2"), input.as_bytes(), 1, &message, &["a", "c"]);
+        bad("field:1", Some("2"), input.as_bytes(), 1, &format!("input, line 2: {message}"), &["a", "c"]);
+    };
+    for text in ["-1", "x", "1e3", "+1", "1,5"] {
+        case(text, &format!("weight `{text}` is not a number from 0 to 9223372036854775807"));
+    }
+    case("1.5", "weight `1.5` is not a whole number");
+    case("9223372036854775808", "weight `9223372036854775808` is over the limit of 9223372036854775807");
+    case(
+        "9223372036854775807",
+        "with its weight of 9223372036854775807, all weights together are over the limit of 9223372036854775807",
+    );
+}
+
+#[test]
+fn decimal_weights_are_scaled() {
+    let scaled = |scale| ReadOptions { scale: NonZeroU64::new(scale), ..options("csv:k", Some("w"), OnError::Stop) };
+    let table = b"k,w\na,12.34\nb,5\nc,0.10\n";
+    let (items, result) = collect(&table[..], &scaled(100));
+    assert_eq!(items, [(b"a".to_vec(), 1234), (b"b".to_vec(), 500), (b"c".to_vec(), 10)]);
+    assert_eq!(result.unwrap().weight, 1744);
+    let (items, result) = collect(&table[..], &scaled(10));
+    let error = result.unwrap_err();
+    assert_eq!(
+        (items.len(), error.to_string().as_str()),
+        (0, "input, line 2: weight `12.34` is not a whole number at scale 10")
+    );
+    let ReadErrorKind::Bad(record) = error.kind else { panic!("{error}") };
+    assert!(matches!(record.reason, BadReason::Fraction { needed: Some(100), .. }));
+}
+
+#[test]
+fn a_weight_of_zero_counts_for_nothing() {
+    for (format, weight, input) in [
+        ("field:1", "2", &b"a 0\nb 2\na 0.0\n"[..]),
+        ("csv:k", "w", b"k,w\na,0\nb,2\na,00\n"),
+        ("jsonl:/k", "/w", b"{\"k\":\"a\",\"w\":0}\n{\"k\":\"b\",\"w\":2}\n{\"k\":\"a\",\"w\":0.00}\n"),
+    ] {
+        let (items, result) = collect(input, &options(format, Some(weight), OnError::Stop));
+        let summary = result.unwrap();
+        assert_eq!(items, [(b"b".to_vec(), 2)], "{format}");
+        assert_eq!((summary.items, summary.zero_weight, summary.skipped), (1, 2, 0), "{format}");
+    }
+}
+
+/// What a consumer cannot take is named by its place, like any other bad record.
+#[test]
+fn promised_sizes_and_weights_are_held() {
+    let options = |format: &str, key_bytes, weight_before, on_error| ReadOptions {
+        key_bytes,
+        weight_before,
+        ..options(format, None, on_error)
+    };
+    let cases = [
+        (
+            "lines",
+            &b"abcd\nabc\nabcd\n"[..],
+            Some(4),
+            0,
+            1,
+            1,
+            "input, line 2: the key has 3 bytes, and every key must have 4",
+        ),
+        (
+            "records:3",
+            b"abcdef",
+            Some(4),
+            0,
+            0,
+            2,
+            "input, byte offset 0: the key has 3 bytes, and every key must have 4",
+        ),
+        (
+            "records:3",
+            b"abcdefghi",
+            None,
+            MAX_WEIGHT - 2,
+            2,
+            1,
+            "input, byte offset 6: with its weight of 1, all weights together are over the limit of 9223372036854775807",
+        ),
+    ];
+    for (format, input, key_bytes, weight_before, before, skipped, message) in cases {
+        let (items, result) = collect(input, &options(format, key_bytes, weight_before, OnError::Stop));
+        assert_eq!((items.len(), result.unwrap_err().to_string().as_str()), (before, message));
+        let (_, result) = collect(input, &options(format, key_bytes, weight_before, OnError::Skip));
+        let summary = result.unwrap();
+        assert_eq!((summary.skipped, summary.first_skip.unwrap().to_string().as_str()), (skipped, message));
     }
 }
 
@@ -85,7 +178,7 @@ fn bad_csv() {
         Some("b"),
         b"a,b\nx,7\ny,seven\nz,8\n",
         1,
-        "input, line 3: weight `seven` is not a whole number from 1 to 18446744073709551615",
+        "input, line 3: weight `seven` is not a number from 0 to 9223372036854775807",
         &["x", "z"],
     );
     bad("csv:1", None, b"x,y\n\"open,y\nz,y\n", 1, "input, line 2: a quote is opened and never closed", &["x"]);
