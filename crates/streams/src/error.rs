@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use crate::{Content, MAX_KEY_BYTES, MAX_RECORD_BYTES, MAX_WEIGHT, ReadSummary};
+use crate::{Content, MAX_COLUMNS, MAX_KEY_BYTES, MAX_RECORD_BYTES, MAX_WEIGHT, ReadSummary};
 
 /// Every format, for messages.
 pub(crate) const FORMATS: &str = "lines, field:N, csv:COLUMN, tsv:COLUMN, jsonl:POINTER, fimi, records:BYTES, pcap, \
@@ -37,6 +37,12 @@ pub enum SpecError {
         format: String,
         /// What that format takes.
         expected: &'static str,
+    },
+    /// A table without a header row has no column names.
+    #[error("column `{column}` is asked for by name, and without a header row there are only numbers")]
+    NoHeader {
+        /// The column asked for.
+        column: String,
     },
     /// A generator's arguments are unusable.
     #[error("generator `{given}`: {problem}; generators are: {GENERATORS} (a file of this name: ./{given})")]
@@ -96,6 +102,9 @@ pub enum BadReason {
         /// The length that was promised.
         wanted: usize,
     },
+    /// A row has more columns than the reader is willing to hold.
+    #[error("the row has more than {MAX_COLUMNS} columns")]
+    TooManyColumns,
     /// The line or row ends before the wanted column.
     #[error("column {wanted} is wanted, but there are only {found}")]
     MissingColumn {
@@ -241,9 +250,10 @@ pub enum ReadErrorKind {
         /// What it is.
         content: Content,
     },
-    /// The weight belongs to another format (make it with [`Format::parse_weight`](crate::Format::parse_weight)).
+    /// The options contradict each other: the weight belongs to another format (make it with
+    /// [`Format::parse_weight`](crate::Format::parse_weight)), or a table without header is asked for a column by name.
     #[error(transparent)]
-    Weight(SpecError),
+    Spec(SpecError),
 }
 
 /// Reading failed: why, and what was read before.

@@ -60,7 +60,7 @@ pub use exact::ExactCounts;
 pub use format::{Column, Format, JsonPointer, PacketKey, Weight};
 pub use generate::{CaidaLike, Generator, ZipfKeys};
 pub use key_text::acts_on_terminal;
-pub use options::{Ended, OnError, Progress, ReadOptions, ReadSummary};
+pub use options::{AssumedHeader, Ended, OnError, Progress, ReadOptions, ReadSummary};
 pub use read::{read, read_from};
 pub use source::Source;
 
@@ -72,6 +72,9 @@ pub const BATCH_ITEMS: usize = 4096;
 
 /// The longest line, row, packet or capture block that is held in memory to look for a key.
 pub const MAX_RECORD_BYTES: usize = 1 << 24;
+
+/// The most columns a row of a table may have.
+pub const MAX_COLUMNS: usize = 1 << 20;
 
 /// The largest weight of an item, and of all items together: 2^63 - 1.
 pub const MAX_WEIGHT: u64 = i64::MAX as u64;

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::{BadRecord, Format, Weight};
+use crate::{BadRecord, Format, SpecError, Weight};
 
 /// What to do about a bad record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,6 +33,9 @@ pub struct ReadOptions {
     pub format: Format,
     /// Where the weight is; without it every weight is 1, as it always is for generated items.
     pub weight: Option<Weight>,
+    /// Whether the first row of a table is a header and no record. `None`: it is, if a column is asked for by name. With
+    /// numbers only it is taken for one, unless there is a number in the weight's column; [`ReadSummary::assumed_header`] tells.
+    pub header: Option<bool>,
     /// Every weight that is read is multiplied by this, which makes decimals whole: `12.34` is 1234 at a scale of 100.
     pub scale: Option<NonZeroU64>,
     /// All keys have this many bytes; any other key is a bad record.
@@ -51,6 +54,16 @@ pub struct ReadOptions {
     pub progress: Option<Arc<Progress>>,
     /// Set it (say, in a Ctrl-C handler) and the input ends after the current batch, even if a pipe has nothing to read.
     pub interrupt: Option<Arc<AtomicBool>>,
+}
+
+impl ReadOptions {
+    /// Checks that the options do not contradict each other, before anything is opened.
+    ///
+    /// # Errors
+    /// A weight that belongs to another format, or a column asked for by name in a table without header row.
+    pub fn check(&self) -> Result<(), SpecError> {
+        crate::decode::for_options(self).map(drop)
+    }
 }
 
 /// How far a [`read`](crate::read) has come; share it by `Arc` and look at it from another thread.
@@ -138,8 +151,19 @@ pub struct ReadSummary {
     pub no_ip: u64,
     /// Records of weight 0, which count for nothing and are no items. Not an error.
     pub zero_weight: u64,
+    /// The first row that was taken for a header without being told so.
+    pub assumed_header: Option<AssumedHeader>,
     /// The first input that was cut off or damaged ([`OnError::Skip`]; otherwise it is an error).
     pub truncated: Option<String>,
     /// Why reading ended.
     pub ended: Ended,
+}
+
+/// A first row that was taken for a header ([`ReadOptions::header`]).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AssumedHeader {
+    /// The file's name, or `standard input`.
+    pub input: String,
+    /// What it has in the key's column.
+    pub key: String,
 }

@@ -134,8 +134,7 @@ fn read_source(source: &Source, options: &ReadOptions, out: &mut Collector<'_>) 
 
 fn read_bytes(reader: impl Read, name: String, options: &ReadOptions, out: &mut Collector<'_>) -> Result<(), Halt> {
     out.input = name;
-    let mut decoder = decode::for_format(&options.format, options.weight.as_ref())
-        .map_err(|error| Halt::Failed(ReadErrorKind::Weight(error)))?;
+    let mut decoder = decode::for_options(options).map_err(|error| Halt::Failed(ReadErrorKind::Spec(error)))?;
     out.check()?;
     let reader = Retrying { inner: reader, flag: options.interrupt.clone() };
     let opened = open::unpack(reader, options.progress.clone(), options.raw);

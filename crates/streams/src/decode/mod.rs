@@ -15,6 +15,7 @@ mod weight;
 use crate::collect::{Collector, Halt};
 use crate::error::SpecError;
 use crate::format::{Format, Weight};
+use crate::options::ReadOptions;
 
 /// Bytes not yet used up by the decoder.
 #[derive(Clone, Copy)]
@@ -34,7 +35,8 @@ pub(crate) trait Decode {
 }
 
 /// The decoder of a format.
-pub(crate) fn for_format(format: &Format, weight: Option<&Weight>) -> Result<Box<dyn Decode>, SpecError> {
+pub(crate) fn for_options(options: &ReadOptions) -> Result<Box<dyn Decode>, SpecError> {
+    let (format, weight) = (&options.format, options.weight.as_ref());
     if let Some(weight) = weight {
         format.check_weight(weight)?;
     }
@@ -47,7 +49,7 @@ pub(crate) fn for_format(format: &Format, weight: Option<&Weight>) -> Result<Box
         Format::Csv(key) | Format::Tsv(key) => {
             let delimiter = if matches!(format, Format::Csv(_)) { b',' } else { b'\t' };
             let weight = if let Some(Weight::Column(column)) = weight { Some(column.clone()) } else { None };
-            Box::new(table::Table::new(delimiter, key.clone(), weight))
+            Box::new(table::Table::new(delimiter, key.clone(), weight, options.header)?)
         }
         Format::Jsonl(key) => {
             let weight = if let Some(Weight::Pointer(pointer)) = weight { Some(pointer.clone()) } else { None };

@@ -2,12 +2,13 @@
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-use super::weight::weight;
+use super::weight::{is_number, weight};
 use super::{Decode, Window};
-use crate::MAX_RECORD_BYTES;
 use crate::collect::{Collector, Halt};
-use crate::error::{BadReason, Place, ReadErrorKind};
+use crate::error::{BadReason, BadRecord, Place, ReadErrorKind, SpecError};
 use crate::format::Column;
+use crate::options::AssumedHeader;
+use crate::{MAX_COLUMNS, MAX_RECORD_BYTES};
 
 /// What some spreadsheets put before the header row.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -16,8 +17,10 @@ pub(super) struct Table {
     reader: Reader,
     key: Column,
     weight: Option<Column>,
-    /// Numbers of the key and weight columns, from 1; known after the header row.
+    /// Numbers of the key and weight columns, from 1; known after the header row if they are asked for by name.
     columns: Option<(usize, Option<usize>)>,
+    /// Whether the next row is a header: `None` if it has to be looked at.
+    header: Option<bool>,
     /// The current row: unquoted fields side by side, and where they end.
     row: Vec<u8>,
     row_len: usize,
@@ -34,19 +37,26 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub fn new(delimiter: u8, key: Column, weight: Option<Column>) -> Self {
+    /// # Errors
+    /// A column asked for by name where there is no header row.
+    pub fn new(delimiter: u8, key: Column, weight: Option<Column>, header: Option<bool>) -> Result<Self, SpecError> {
         let columns = match (&key, &weight) {
             (Column::Number(key), None) => Some((*key, None)),
             (Column::Number(key), Some(Column::Number(weight))) => Some((*key, Some(*weight))),
+            (Column::Name(name), _) | (_, Some(Column::Name(name))) if header == Some(false) => {
+                return Err(SpecError::NoHeader { column: name.clone() });
+            }
             _ => None,
         };
+        let header = if columns.is_none() { Some(true) } else { header };
         let reader = ReaderBuilder::new().delimiter(delimiter).build();
         let (row, ends) = (vec![0; 1 << 12], vec![0; 1 << 6]);
-        Self {
+        Ok(Self {
             reader,
             key,
             weight,
             columns,
+            header,
             row,
             row_len: 0,
             ends,
@@ -55,7 +65,7 @@ impl Table {
             in_row: false,
             begun: false,
             overlong: false,
-        }
+        })
     }
 
     /// Field `number` of the current row, from 1. `ends` count from the start of the row.
@@ -65,8 +75,21 @@ impl Table {
         Some(&self.row[start..end])
     }
 
+    /// Whether the first row is a header, where nobody has said so. Without a weight to go by, tables are taken to have one.
+    fn looks_like_header(&self, key: usize, weight: Option<usize>, out: &mut Collector<'_>) -> bool {
+        let Some(key) = self.field(key) else { return false };
+        if let Some(number) = weight
+            && self.field(number).is_none_or(is_number)
+        {
+            return false;
+        }
+        let key = String::from_utf8_lossy(key).into_owned();
+        out.summary.assumed_header.get_or_insert_with(|| AssumedHeader { input: out.input.clone(), key });
+        true
+    }
+
     /// Finds the columns in the header row.
-    fn header(&mut self, out: &Collector<'_>) -> Result<(), Halt> {
+    fn find_columns(&mut self, out: &Collector<'_>) -> Result<(), Halt> {
         let names: Vec<&[u8]> = (1..=self.fields).filter_map(|number| self.field(number)).collect();
         let find = |column: &Column| match column {
             Column::Number(number) => Ok(*number),
@@ -85,9 +108,11 @@ impl Table {
     /// The current row is complete.
     fn finish_row(&mut self, out: &mut Collector<'_>) -> Result<(), Halt> {
         let place = Place::Line(self.line);
+        let first = self.header.replace(false);
         match self.columns {
             _ if self.overlong => {}
-            None => self.header(out)?,
+            None => self.find_columns(out)?,
+            Some((key, weight)) if first.unwrap_or_else(|| self.looks_like_header(key, weight, out)) => {}
             Some((key_column, weight_column)) => match (self.field(key_column), weight_column.map(|n| self.field(n))) {
                 (Some(key), None) => out.key(key, 1, place)?,
                 (Some(key), Some(Some(text))) => {
@@ -112,7 +137,16 @@ impl Table {
         self.row_len += written;
         self.fields += ended;
         match result {
-            ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => self.grow(out)?,
+            ReadRecordResult::OutputFull => {
+                if !self.give_up(self.row.len() >= MAX_RECORD_BYTES, BadReason::RecordTooLong, out)? {
+                    self.row.resize(2 * self.row.len(), 0);
+                }
+            }
+            ReadRecordResult::OutputEndsFull => {
+                if !self.give_up(self.ends.len() >= MAX_COLUMNS, BadReason::TooManyColumns, out)? {
+                    self.ends.resize((2 * self.ends.len()).min(MAX_COLUMNS), 0);
+                }
+            }
             ReadRecordResult::Record => self.finish_row(out)?,
             ReadRecordResult::InputEmpty | ReadRecordResult::End => {}
         }
@@ -126,20 +160,25 @@ impl Table {
         self.overlong = false;
     }
 
-    fn grow(&mut self, out: &mut Collector<'_>) -> Result<(), Halt> {
-        if self.overlong || self.row.len().max(self.ends.len()) >= MAX_RECORD_BYTES {
-            if !self.overlong {
-                self.overlong = true;
-                out.bad(Place::Line(self.line), BadReason::RecordTooLong)?;
-            }
-            // Write over what is there: nobody will look at this row.
-            self.row_len = 0;
-            self.fields = 0;
-        } else {
-            self.row.resize(2 * self.row.len(), 0);
-            self.ends.resize(2 * self.ends.len(), 0);
+    /// Gives up the current row if it is too long, or has been given up; whether it is so.
+    fn give_up(&mut self, too_long: bool, reason: BadReason, out: &mut Collector<'_>) -> Result<bool, Halt> {
+        if !self.overlong && !too_long {
+            return Ok(false);
         }
-        Ok(())
+        if !self.overlong {
+            self.overlong = true;
+            let place = Place::Line(self.line);
+            if self.columns.is_none() {
+                // Without its header nothing can be found in this table, whatever is done about bad records.
+                let record = BadRecord { input: out.input.clone(), place, reason };
+                return Err(Halt::Failed(ReadErrorKind::Bad(record)));
+            }
+            out.bad(place, reason)?;
+        }
+        // Write over what is there: nobody will look at this row.
+        self.row_len = 0;
+        self.fields = 0;
+        Ok(true)
     }
 }
 

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use crate::support::{bad, collect, keys, options, weighted};
 use proptest::prelude::*;
 use ucl_streams::{
-    BadReason, Format, MAX_KEY_BYTES, MAX_RECORD_BYTES, MAX_WEIGHT, OnError, ReadErrorKind, ReadOptions,
+    BadReason, Format, MAX_COLUMNS, MAX_KEY_BYTES, MAX_RECORD_BYTES, MAX_WEIGHT, OnError, ReadErrorKind, ReadOptions,
 };
 
 #[test]
@@ -152,11 +152,7 @@ fn promised_sizes_and_weights_are_held() {
 fn csv() {
     let table = b"id,name,n\r\n1,\"Doe, Jane\",2\r\n2,\"say \"\"hi\"\"\",3\n\n3,\"two\nlines\",4\n4,,5";
     assert_eq!(keys("csv:name", table), ["Doe, Jane", "say \"hi\"", "two\nlines", ""]);
-    assert_eq!(
-        keys("csv:2", table),
-        ["name", "Doe, Jane", "say \"hi\"", "two\nlines", ""],
-        "by number, every row is data"
-    );
+    assert_eq!(keys("csv:2", table), ["Doe, Jane", "say \"hi\"", "two\nlines", ""]);
     let by_name = [("1", 2), ("2", 3), ("3", 4), ("4", 5)].map(|(key, weight)| (key.to_owned(), weight));
     assert_eq!(weighted("csv:id", "n", table), by_name);
     assert_eq!(weighted("csv:1", "n", table), by_name, "one name is enough for a header row");
@@ -166,6 +162,68 @@ fn csv() {
     assert_eq!(keys("tsv:b", b"a\tb\n1\t\"x\ty\"\n2\tz, z\n"), ["x\ty", "z, z"]);
     let (items, _) = collect(&b"a\n\xff\0\n"[..], &options("csv:a", None, OnError::Stop));
     assert_eq!(items, [(vec![0xff, 0], 1)]);
+}
+
+/// By number, a header row has to be told from data.
+#[test]
+fn header_rows() {
+    let read = |format: &str, weight: Option<&str>, header, input: &[u8]| {
+        let (items, result) = collect(input, &ReadOptions { header, ..options(format, weight, OnError::Stop) });
+        let keys: Vec<_> = items.iter().map(|(key, _)| String::from_utf8_lossy(key).into_owned()).collect();
+        (keys.join(" "), result.map(|summary| summary.assumed_header.map(|header| header.key)))
+    };
+    let table = b"name,n\na,1\nb,2\n";
+    for (weight, header, keys, assumed) in [
+        (None, None, "a b", Some("name")),
+        (None, Some(true), "a b", None),
+        (None, Some(false), "name a b", None),
+        (Some("2"), None, "a b", Some("name")),
+        (Some("2"), Some(true), "a b", None),
+    ] {
+        let (got, result) = read("csv:1", weight, header, table);
+        assert_eq!((got.as_str(), result.unwrap().as_deref()), (keys, assumed), "{weight:?}, {header:?}");
+    }
+    // A number where the weight is: nobody calls a column so.
+    assert_eq!(
+        read("csv:1", Some("2"), None, b"a,1.5\nb,2\n").1.unwrap_err().to_string(),
+        "input, line 1: weight `1.5` is not a whole number"
+    );
+    assert_eq!(read("tsv:1", Some("2"), None, b"a\t1\nb\t2\n").0, "a b");
+    assert!(
+        read("csv:1", Some("2"), Some(false), table)
+            .1
+            .unwrap_err()
+            .to_string()
+            .starts_with("input, line 1: weight `n`")
+    );
+    let named = read("csv:name", None, Some(false), table).1.unwrap_err().to_string();
+    assert_eq!(named, "column `name` is asked for by name, and without a header row there are only numbers");
+}
+
+#[test]
+fn wide_tables() {
+    let wide = |columns: usize| format!("x{}\n", ",".repeat(columns - 1));
+    let last = MAX_COLUMNS.to_string();
+    for columns in [500_000, MAX_COLUMNS] {
+        let input = format!("h\n{}", wide(columns));
+        assert_eq!(keys("csv:1", input.as_bytes()), ["x"], "{columns} columns");
+    }
+    let input = format!("h\nx\n{}y\n", wide(MAX_COLUMNS + 1));
+    bad(
+        "csv:1",
+        None,
+        input.as_bytes(),
+        1,
+        &format!("input, line 3: the row has more than {last} columns"),
+        &["x", "y"],
+    );
+    // Nothing can be found without a header, and the next row is none.
+    let input = format!("{}y\n", wide(MAX_COLUMNS + 1));
+    for on_error in [OnError::Stop, OnError::Skip] {
+        let (items, result) = collect(input.as_bytes(), &options("csv:x", None, on_error));
+        assert!(items.is_empty());
+        assert_eq!(result.unwrap_err().to_string(), format!("input, line 1: the row has more than {last} columns"));
+    }
 }
 
 #[test]
@@ -181,9 +239,9 @@ fn bad_csv() {
         "input, line 3: weight `seven` is not a number from 0 to 9223372036854775807",
         &["x", "z"],
     );
-    bad("csv:1", None, b"x,y\n\"open,y\nz,y\n", 1, "input, line 2: a quote is opened and never closed", &["x"]);
-    let long = format!("a\n\"{}\"\nb\n", "z\n".repeat(MAX_RECORD_BYTES));
-    bad("csv:1", None, long.as_bytes(), 1, "input, line 2: the record is longer than 16777216 bytes", &["a", "b"]);
+    bad("csv:1", None, b"k,y\nx,y\n\"open,y\nz,y\n", 1, "input, line 3: a quote is opened and never closed", &["x"]);
+    let long = format!("k\na\n\"{}\"\nb\n", "z\n".repeat(MAX_RECORD_BYTES));
+    bad("csv:1", None, long.as_bytes(), 1, "input, line 3: the record is longer than 16777216 bytes", &["a", "b"]);
     // A column that is not there is no matter of one record.
     for on_error in [OnError::Stop, OnError::Skip] {
         let (_, result) = collect(&b"a,b\n1,2\n"[..], &options("csv:c", None, on_error));
