@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use ucl_lab::plot::{PlotFormat, plot};
 use ucl_lab::{Experiment, Job, Method, Options, Recording, Registry, Row, Spread, Summary, measure};
 use ucl_sketch::{Base, Bytes, CounterBits, HeavyKind, ReportRule, Shape};
-use ucl_streams::{ReadErrorKind, Source};
+use ucl_streams::Source;
 
 use crate::fail::{Usage, harmless};
-use crate::input::{InputArgs, check_files};
+use crate::input::{self, InputArgs, check_files};
 use crate::progress::Spinner;
 use crate::show;
 
@@ -229,12 +229,11 @@ fn read(args: &Args) -> anyhow::Result<Recording> {
         sources = args.stream.sources()?;
     }
     let options = args.stream.read_options(&sources, args.seed)?;
-    check_files(&sources)?;
-    let stream = Recording::read(&sources, &options).map_err(|error| {
-        let remedy = if matches!(error.kind, ReadErrorKind::Bad(_)) { " (--on-error skip leaves it out)" } else { "" };
-        anyhow::anyhow!("{error}{remedy}")
-    })?;
+    check_files(&sources, &options)?;
+    let stream = Recording::read(&sources, &options)
+        .map_err(|error| anyhow::anyhow!("{error}{}", input::remedy(&error.kind)))?;
     let summary = stream.summary();
+    input::notes(summary);
     if let Some(first) = &summary.first_skip {
         let first = harmless(&first.to_string());
         eprintln!("ucl: bad records left out: {}; the first: {first}", show::count(summary.skipped));

@@ -26,7 +26,7 @@ mod version;
 const EXIT_CODES: &str = "\
 Exit codes:
   0  all went well; also after Ctrl-C, and when the reader of our output has gone
-  1  it failed, or an input was cut off (what was read of it is still answered for)
+  1  it failed; what was read before an error in the input is still answered for, and saved
   2  the command line is wrong";
 
 /// How often did each key occur? Near-exact counts per key, in kilobytes.

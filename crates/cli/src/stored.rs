@@ -1,5 +1,6 @@
 //! State files as the commands see them: a sketch, and how its keys are written.
 
+use std::num::NonZeroU64;
 use std::path::Path;
 
 use ucl_sketch::{Fault, Hashing, KeyFormat, LoadError, Seed, UclSketch};
@@ -11,6 +12,8 @@ use crate::input::InputArgs;
 pub const FORMAT: &str = "format";
 pub const WEIGHT: &str = "weight";
 pub const MEMORY: &str = "memory";
+pub const SCALE: &str = "scale";
+pub const HEADER: &str = "header";
 
 /// A sketch from a file.
 pub struct Stored {
@@ -19,6 +22,10 @@ pub struct Stored {
     pub format: Format,
     /// Where the weight of its records is.
     pub weight: Option<String>,
+    /// What its weights were multiplied by.
+    pub scale: Option<NonZeroU64>,
+    /// Whether its tables have a header row, if that was said.
+    pub header: Option<bool>,
     /// The memory it was made for.
     pub budget: usize,
 }
@@ -42,12 +49,22 @@ impl Stored {
         let format = label(FORMAT).and_then(|text| text.parse().ok()).unwrap_or(plain);
         let budget = label(MEMORY).and_then(|text| text.parse().ok()).unwrap_or(sketch.memory().total());
         let weight = label(WEIGHT).cloned();
-        Self { sketch, format, weight, budget }
+        let scale = label(SCALE).and_then(|text| text.parse().ok());
+        let header = label(HEADER).and_then(|text| text.parse().ok());
+        Self { sketch, format, weight, scale, header, budget }
     }
 
     /// What to read where the command line does not say it: more of the same.
     pub fn input(&self, given: &InputArgs) -> InputArgs {
-        InputArgs { format: Some(self.format.clone()), weight: self.weight.clone(), ..given.clone() }
+        let header = given.header_row().or(self.header);
+        InputArgs {
+            format: Some(self.format.clone()),
+            weight: self.weight.clone(),
+            scale: self.scale,
+            header: header == Some(true),
+            no_header: header == Some(false),
+            ..given.clone()
+        }
     }
 }
 

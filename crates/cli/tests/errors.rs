@@ -50,6 +50,11 @@ fn wrong_usage() {
         "count log --format records:4 --query abc",
         "count log --format pcap --query 10.0.0.1",
         "count log --format pcap:dstport --query-file keys",
+        "count log --scale 0 --format field:1 --weight 2",
+        "count log --scale 100",
+        "count log --header",
+        "count counts.csv --format csv:1 --header --no-header",
+        "count counts.csv --format csv:a --no-header",
         "count log --no-such-option",
         "completions klingon",
         "no-such-command",
@@ -71,12 +76,10 @@ fn failures() {
         "count folder",
         "count log no-such-file",
         "count log --query-file no-such-file",
-        "count log --format field:2",
-        "count log --format field:1 --weight 2",
+        "count not-a-capture --format pcap",
+        "count log --format field:3",
         "count table.csv --format csv:nam",
-        "count table.csv --format csv:name --weight amount",
         "count table.csv --format csv:5",
-        "count rows.jsonl --format jsonl:/id",
         "count rows.jsonl --format jsonl:/user",
         "count log --out no-such-folder/out.csv",
     ];
@@ -110,6 +113,98 @@ fn what_was_read_of_a_damaged_input_is_answered_for() {
     insta::assert_snapshot!(messages);
 }
 
+/// However the input ends, in every way of asking: the records before count, the state is saved, and the exit code tells.
+#[test]
+fn what_was_read_before_an_error_is_answered_for_and_saved() {
+    let folder = Folder::with("good", "x 1\ny 1\n");
+    let (many, table) = ("a 1\n".repeat(30_000), "k,w\n".to_owned() + &"a,1\n".repeat(30_000));
+    folder.write("fields", many.clone() + "b\n");
+    folder.write("weights.csv", table.clone() + "b,none\n");
+    folder.write("huge.csv", table.clone() + "b,9223372036854775807\n");
+    folder.write("quote.csv", table + "\"b,1\n");
+    folder.write("rows.jsonl", "{\"k\":\"a\"}\n".repeat(30_000) + "{\"k\":\n");
+    folder.write("keys", many.replace(" 1", "aaa") + "b\n");
+    #[cfg(unix)]
+    let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("unreadable")).unwrap();
+    let cases = [
+        (
+            "fields --format field:2",
+            "fields, line 30001: column 2 is wanted, but there are only 1 (--on-error skip leaves it out)",
+        ),
+        (
+            "weights.csv --format csv:k --weight w",
+            "weights.csv, line 30002: weight `none` is not a number from 0 to 9223372036854775807 (--on-error skip leaves it out)",
+        ),
+        (
+            "huge.csv --format csv:k --weight w",
+            "huge.csv, line 30002: with its weight of 9223372036854775807, all weights together are over the limit of 9223372036854775807 (--on-error skip leaves it out)",
+        ),
+        (
+            "quote.csv --format csv:k",
+            "quote.csv, line 30002: a quote is opened and never closed (--on-error skip leaves it out)",
+        ),
+        (
+            "rows.jsonl --format jsonl:/k",
+            "rows.jsonl, line 30001: not JSON: EOF while parsing a value at line 1 column 5 (--on-error skip leaves it out)",
+        ),
+        (
+            "keys --key-bytes 4",
+            "keys, line 30001: the key has 1 bytes, and every key must have 4 (--on-error skip leaves it out)",
+        ),
+        #[cfg(unix)]
+        ("weights.csv unreadable --format csv:k", "cannot open unreadable: "),
+    ];
+    for (args, message) in cases {
+        let items = if args.contains("unreadable") { 30_001 } else { 30_000 };
+        for how in [
+            "",
+            "--json",
+            "--all",
+            "--out out.csv",
+            "--save state",
+            "--every 20000 --json",
+            "--save state --save-every 7000",
+        ] {
+            let run = folder.run(&format!("count {args} --seed 1 {how}"));
+            assert_eq!(run.code, 1, "{args} {how}: {}", run.err);
+            assert!(run.err.starts_with(&format!("ucl: {message}")), "{args} {how}: {}", run.err);
+            let covers = if items == 30_000 { "30,000" } else { "30,001" };
+            assert!(run.err.ends_with(&format!("; the answer covers the {covers} items before\n")), "{}", run.err);
+            assert!(run.out.contains("30000") || run.out.contains("30,000"), "{args} {how}: {}", run.out);
+        }
+        let out = String::from_utf8(folder.read("out.csv")).unwrap();
+        assert!(out.lines().nth(1).unwrap().contains(",30000,30000,30000,"), "{args}: {out}");
+        let state = folder.run("inspect state --json").json();
+        assert_eq!(state["items"], items, "{args}");
+    }
+    // Side by side, the other inputs are read to their ends.
+    let run = folder.run("count fields good --format field:2 --threads 2 --json --save state");
+    let answer: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!((run.code, &answer["items"]), (1, &serde_json::json!(30_002)));
+    assert!(
+        run.err.starts_with("ucl: fields, line 30001: column 2") && run.err.contains("the 30,002 items"),
+        "{}",
+        run.err
+    );
+    assert_eq!(folder.run("inspect state --json").json()["items"], 30_002);
+}
+
+/// A reader of the answers that has gone takes nothing away from the state.
+#[test]
+fn the_state_is_saved_when_nobody_reads_the_answers() {
+    let folder = Folder::with("lines", "a\n".repeat(100_000));
+    let mut child = folder
+        .command("count lines --every 10 --save state")
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let items = folder.run("inspect state --json").json()["items"].as_u64().unwrap();
+    assert!(items >= 10, "{items}");
+}
+
 #[test]
 fn the_smallest_budget_that_is_named_does() {
     let folder = Folder::new();
@@ -121,16 +216,20 @@ fn the_smallest_budget_that_is_named_does() {
 }
 
 #[test]
-fn a_weight_beyond_the_sketch_is_a_bad_record() {
+fn a_weight_beyond_the_limit_is_a_bad_record() {
     let folder = Folder::with("log", "a 1\nb 9223372036854775808\nc 3\n");
     let args = "count log --format field:1 --weight 2";
-    insta::assert_snapshot!(folder.run(args).failed(1), @"ucl: item 2: an item's weight is from 1 to 2^63 - 1, not 9223372036854775808 (--on-error skip leaves it out)");
+    insta::assert_snapshot!(folder.run(args).err, @"ucl: log, line 2: weight `9223372036854775808` is over the limit of 9223372036854775807 (--on-error skip leaves it out); the answer covers the 1 item before");
     assert_eq!(folder.run(&format!("{args} --on-error skip --json")).json()["weight"], 4);
 
     // Each of them would do, but not their sum.
     folder.write("log", "a 9223372036854775807\na 2\n");
-    insta::assert_snapshot!(folder.run(args).failed(1), @"ucl: item 2: with its weight of 2 all weights come to 2^63 or more (--on-error skip leaves it out)");
+    insta::assert_snapshot!(folder.run(args).err, @"ucl: log, line 2: with its weight of 2, all weights together are over the limit of 9223372036854775807 (--on-error skip leaves it out); the answer covers the 1 item before");
     assert_eq!(folder.run(&format!("{args} --on-error skip --json")).json()["top"][0]["estimate"], i64::MAX);
+    // Nor does the sum of two runs.
+    assert_eq!(folder.run(&format!("{args} --on-error skip --save state")).code, 0);
+    folder.write("more", "a 1\n");
+    insta::assert_snapshot!(folder.run("count more --resume state").failed(1), @"ucl: more, line 1: with its weight of 1, all weights together are over the limit of 9223372036854775807 (--on-error skip leaves it out)");
 }
 
 /// A terminal obeys some characters: those that a message quotes are shown.
@@ -139,6 +238,13 @@ fn messages_carry_no_commands_to_the_terminal() {
     let folder = Folder::with("t.csv", "a\x1b[31mb,c\n1,2\n");
     let said = folder.run("count t.csv --format csv:x").failed(1);
     assert!(said.contains("a\\u{1b}[31mb") && !said.contains('\x1b'), "{said}");
+    // U+202E turns around what follows it.
+    folder.write("t.csv", "a\u{202e}b,c\n1,2\n");
+    let said = folder.run("count t.csv --format csv:x").failed(1);
+    assert!(said.contains("a\\u{202e}b") && !said.contains('\u{202e}'), "{said}");
+    folder.write("keys", "a\u{202e}b\na\u{2066}b\n");
+    let said = folder.run("count keys --query a\u{202e}b").fine();
+    assert!(said.contains("hex:61e280ae62") && !said.contains(['\u{202e}', '\u{2066}']), "{said}");
     folder.write("log", "a 1\nb \x1b[31m\n");
     for command in ["count log --all", "count log", "eval log --method cm"] {
         let run = folder.run(&format!("{command} --format field:1 --weight 2 --on-error skip"));

@@ -1,5 +1,7 @@
 //! One moment's answer, ready to be printed as text or JSON.
 
+use std::num::NonZeroU64;
+
 use serde::Serialize;
 use ucl_lab::ErrorMeter;
 use ucl_sketch::{Estimate, KeyId, QueryView, Seed, SelfCheck};
@@ -38,6 +40,12 @@ pub struct Answer {
     // What follows appears only where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight: Option<u64>,
+    /// What all weights, and so all counts, were multiplied by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<NonZeroU64>,
+    /// Records of weight 0, which were not counted.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub zero_weight: u64,
     /// Data planes of the full budget that were merged, if more than one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planes: Option<usize>,
@@ -184,6 +192,8 @@ impl Answer {
             top: view.top(asked.top).into_iter().map(known).collect(),
             queries: asked.keys.iter().map(queried).collect(),
             weight: Some(view.weight()),
+            scale: None,
+            zero_weight: 0,
             planes: None,
             prefixes: prefix_sums(view, format, &asked.prefixes, exact),
             audit: exact.map(|exact| audit(view, exact)),

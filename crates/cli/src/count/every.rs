@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use ucl_streams::Batch;
+use ucl_streams::{Batch, ReadSummary};
 
 use super::counter::Counter;
 use super::{Job, text};
@@ -98,8 +98,7 @@ impl Live {
             return;
         }
         self.printed_at = items;
-        let skipped = self.counter.skipped.clone();
-        let printed = job.answer(&mut self.counter, skipped, 0).and_then(|(answer, _)| {
+        let printed = job.answer(&mut self.counter, &ReadSummary::default()).and_then(|(answer, _)| {
             let text = if job.args.json { serde_json::to_string(&answer)? + "\n" } else { text::brief(&answer) };
             bar.aside(|| crate::show::print(text))
         });

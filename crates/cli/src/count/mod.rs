@@ -22,13 +22,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use ucl_sketch::{Base, Bytes, CounterBits, DecoderKind, HeavyKind, KeyFormat, QueryView, ReportRule, Seed, UclSketch};
-use ucl_streams::{Format, Progress, ReadError, ReadErrorKind, ReadSummary, Source, read};
+use ucl_streams::{Format, Progress, ReadError, ReadSummary, Source, read};
 
-use crate::fail::Usage;
-use crate::input::{InputArgs, check_files};
+use crate::fail::{Usage, harmless};
+use crate::input::{self, InputArgs, check_files};
 use crate::progress::Bar;
 use answer::{Answer, Asked};
-use counter::Counter;
+use counter::{Counter, Skipped};
 use every::{Every, Live};
 use export::Target;
 use over_time::Period;
@@ -262,7 +262,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             ((0..planes).map(|_| build()).collect::<Result<Vec<_>, Usage>>()?, args.memory().0, period)
         }
     };
-    check_files(&sources)?;
+    let first = &sketches[0];
+    options.weight_before = first.weight();
+    options.key_bytes = match first.config().keys {
+        KeyFormat::Fixed(bytes) => Some(bytes.into()),
+        KeyFormat::Digest => None,
+    };
+    check_files(&sources, &options)?;
     check_outputs(args, &sources)?;
 
     let progress = Arc::new(Progress::default());
@@ -274,7 +280,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let bar = Bar::new(&sources, options.limit, progress);
     let start = Instant::now();
     let format = &options.format;
-    let job = Job { args, asked: &asked, period, format, seed, budget, weighted, planes, start, interrupt: &interrupt };
+    let scale = options.scale;
+    let interrupt = &interrupt;
+    let job = Job { args, asked: &asked, period, format, seed, budget, weighted, scale, planes, start, interrupt };
     if planes > 1 {
         bar.say("counting");
         let (mut counter, result) = parallel::count(sketches, &sources, &options, args.audit)?;
@@ -283,9 +291,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let sketch = sketches.remove(0);
     // The answers are the same either way.
     let sketch = if rayon::current_num_threads() > 1 { sketch.pipelined() } else { sketch };
-    let counter = Counter::new(sketch, options.on_error, args.audit);
+    let counter = Counter::new(sketch, args.audit);
     let live = Mutex::new(Live::new(counter, args.every, args.save_every));
-    let result = every::with_clock(args.every, &live, &interrupt, &job, &bar, || {
+    let result = every::with_clock(args.every, &live, interrupt, &job, &bar, || {
         read(&sources, &options, &mut |batch| {
             let mut live = live.lock().unwrap_or_else(PoisonError::into_inner);
             bar.update();
@@ -295,49 +303,49 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut live = live.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(error) = live.failure.take() {
         bar.clear();
+        // Nobody reads the answers any more, or they could not be written; the state is still good.
+        job.save(&mut live.counter)?;
         return Err(error);
     }
     conclude(&mut live.counter, &job, result, &bar)
 }
 
-/// Answers, if reading has brought something to answer for.
+/// Answers for what was read, whatever ended the reading; then fails if that was an error.
 fn conclude(
     counter: &mut Counter,
     job: &Job<'_>,
     result: Result<ReadSummary, ReadError>,
     bar: &Bar,
 ) -> anyhow::Result<()> {
-    let (summary, cut_off) = match result {
+    let (summary, failure) = match result {
         Ok(mut summary) => {
             let cut_off = summary.truncated.take();
             (summary, cut_off)
         }
-        // What came before is worth an answer; the exit code tells that it is not the whole.
-        Err(error)
-            if matches!(error.kind, ReadErrorKind::Truncated(_) | ReadErrorKind::Io { .. })
-                && error.summary.items > 0 =>
-        {
-            (*error.summary, Some(error.kind.to_string()))
-        }
         Err(error) => {
-            bar.clear();
-            let remedy =
-                if matches!(error.kind, ReadErrorKind::Bad(_)) { " (--on-error skip leaves it out)" } else { "" };
-            anyhow::bail!("{error}{remedy}");
+            let message = format!("{error}{}", input::remedy(&error.kind));
+            (*error.summary, Some(message))
         }
     };
+    if let Some(message) = failure.as_ref().filter(|_| summary.items == 0) {
+        bar.clear();
+        anyhow::bail!("{message}");
+    }
     bar.say("decoding");
     let done = finish(counter, job, &summary);
     bar.clear();
-    done?;
-    match cut_off {
-        None if job.interrupt.load(Ordering::Relaxed) => {
-            eprintln!("ucl: stopped: the answer covers the {} before", crate::show::counted(summary.items, "item"));
+    input::notes(&summary);
+    let items = crate::show::counted(summary.items, "item");
+    match (failure, done) {
+        (None, Ok(())) if job.interrupt.load(Ordering::Relaxed) => {
+            eprintln!("ucl: stopped: the answer covers the {items} before");
             Ok(())
         }
-        None => Ok(()),
-        Some(message) => {
-            anyhow::bail!("{message}; the answer covers the {} before", crate::show::counted(summary.items, "item"))
+        (None, done) => done,
+        (Some(message), Ok(())) => anyhow::bail!("{message}; the answer covers the {items} before"),
+        (Some(message), Err(error)) => {
+            eprintln!("ucl: {}", harmless(&message));
+            Err(error)
         }
     }
 }
@@ -352,6 +360,7 @@ struct Job<'a> {
     /// The memory of each data plane.
     budget: usize,
     weighted: bool,
+    scale: Option<NonZeroU64>,
     /// Data planes that count.
     planes: usize,
     start: Instant,
@@ -361,12 +370,7 @@ struct Job<'a> {
 
 impl Job<'_> {
     /// The answer of this moment, and the view that gave it.
-    fn answer(
-        &self,
-        counter: &mut Counter,
-        skipped: counter::Skipped,
-        no_ip: u64,
-    ) -> anyhow::Result<(Answer, QueryView)> {
+    fn answer(&self, counter: &mut Counter, summary: &ReadSummary) -> anyhow::Result<(Answer, QueryView)> {
         // The control plane may still be at work.
         counter.sketch.with_control(|_| ());
         let counted = self.start.elapsed();
@@ -378,7 +382,9 @@ impl Job<'_> {
         answer.expected_keys = resume::expected_keys(&counter.sketch, self.budget);
         answer.planes = Some(self.planes).filter(|&planes| planes > 1);
         answer.weight = answer.weight.filter(|_| self.weighted);
-        (answer.skipped, answer.no_ip) = (skipped, no_ip);
+        answer.scale = self.scale;
+        (answer.skipped, answer.no_ip) = (Skipped::of(summary), summary.no_ip);
+        answer.zero_weight = summary.zero_weight;
         answer.counting = counted.as_secs_f64();
         answer.seconds = self.start.elapsed().as_secs_f64();
         Ok((answer, view))
@@ -401,18 +407,18 @@ fn finish(counter: &mut Counter, job: &Job<'_>, summary: &ReadSummary) -> anyhow
 fn answer(counter: &mut Counter, job: &Job<'_>, summary: &ReadSummary) -> anyhow::Result<()> {
     let args = job.args;
     crate::stored::train_if_not_ready(&mut counter.sketch)?;
-    let mut skipped = counter.skipped.clone();
-    skipped.count += summary.skipped;
-    skipped.first = summary.first_skip.as_ref().map(ToString::to_string).or(skipped.first);
     if args.all {
         let view = counter.sketch.view()?;
         export::csv(&view, job.format, std::io::stdout().lock())?;
-        if let Some(told) = skipped.told() {
+        if let Some(told) = Skipped::of(summary).told() {
             eprintln!("ucl: skipped {told}");
+        }
+        if summary.zero_weight > 0 {
+            eprintln!("ucl: note: {} of weight 0, not counted", crate::show::counted(summary.zero_weight, "record"));
         }
         return args.out.as_ref().map_or(Ok(()), |target| target.write(&view, job.format));
     }
-    let (mut answer, view) = job.answer(counter, skipped, summary.no_ip)?;
+    let (mut answer, view) = job.answer(counter, summary)?;
     answer.self_check = view.self_check()?;
     let text = if args.json { serde_json::to_string(&answer)? + "\n" } else { text::whole(&answer) };
     if let Some(target) = &args.out {

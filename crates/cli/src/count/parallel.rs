@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use ucl_sketch::UclSketch;
+use ucl_sketch::{ConfigError, UclSketch};
 use ucl_streams::{ReadError, ReadOptions, ReadSummary, Source, read};
 
 use super::Args;
-use super::counter::{BadItem, Counter};
+use super::counter::Counter;
 
 /// How many data planes count: one, unless there are threads and inputs for more. Answers and states in between and a limit are
 /// of all inputs in order, and so they need one data plane that sees them all; and a state that goes on is one.
@@ -22,7 +22,7 @@ pub fn planes(args: &Args, sources: &[Source]) -> usize {
 struct Counted {
     counter: Counter,
     result: Result<ReadSummary, ReadError>,
-    bad: Option<BadItem>,
+    failure: Option<ConfigError>,
 }
 
 /// Counts all inputs, each by one of the sketches: the first goes to the first, the next to the next, and round again, so that
@@ -39,15 +39,15 @@ pub fn count(
             let mine: Vec<Source> = sources.iter().skip(plane).step_by(planes).cloned().collect();
             // A bar for one reader would jump between several.
             let options = ReadOptions { progress: None, ..options.clone() };
-            scope.spawn(move || one(Counter::new(sketch, options.on_error, audit), &mine, &options))
+            scope.spawn(move || one(Counter::new(sketch, audit), &mine, &options))
         };
         let threads: Vec<_> = sketches.into_iter().enumerate().map(start).collect();
         threads.into_iter().map(|thread| thread.join().expect("counting does not panic")).collect()
     });
     let mut all: Option<(Counter, Result<ReadSummary, ReadError>)> = None;
-    for Counted { counter, result, bad } in counted {
-        if let Some(bad) = bad {
-            return Err(bad.into());
+    for Counted { counter, result, failure } in counted {
+        if let Some(failure) = failure {
+            return Err(failure.into());
         }
         all = Some(match all {
             None => (counter, result),
@@ -61,15 +61,15 @@ pub fn count(
 }
 
 fn one(mut counter: Counter, sources: &[Source], options: &ReadOptions) -> Counted {
-    let mut bad = None;
+    let mut failure = None;
     let result = read(sources, options, &mut |batch| match counter.insert(batch, 0..batch.len()) {
         Ok(()) => ControlFlow::Continue(()),
         Err(error) => {
-            bad = Some(error);
+            failure = Some(error);
             ControlFlow::Break(())
         }
     });
-    Counted { counter, result, bad }
+    Counted { counter, result, failure }
 }
 
 /// What two readers did. The first failure counts, with the summary of both.
@@ -86,6 +86,8 @@ fn joined(a: Result<ReadSummary, ReadError>, b: Result<ReadSummary, ReadError>) 
     sum.skipped += more.skipped;
     sum.first_skip = sum.first_skip.or(more.first_skip);
     sum.no_ip += more.no_ip;
+    sum.zero_weight += more.zero_weight;
+    sum.assumed_header = sum.assumed_header.or(more.assumed_header);
     sum.truncated = sum.truncated.or(more.truncated);
     match a.err().or(b.err()) {
         None => Ok(sum),

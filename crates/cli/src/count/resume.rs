@@ -10,7 +10,7 @@ use ucl_streams::Format;
 use super::Args;
 use super::over_time::Period;
 use crate::fail::Usage;
-use crate::stored::{FORMAT, MEMORY, Stored, WEIGHT, earlier_hashes};
+use crate::stored::{FORMAT, HEADER, MEMORY, SCALE, Stored, WEIGHT, earlier_hashes};
 
 /// The number of keys by which the filter was sized, if it was given.
 const EXPECTED_KEYS: &str = "expected keys";
@@ -21,6 +21,12 @@ pub fn label(sketch: &mut UclSketch, args: &Args, format: &Format) {
     sketch.set_label(MEMORY, args.memory().0.to_string());
     if let Some(weight) = &args.input.weight {
         sketch.set_label(WEIGHT, weight);
+    }
+    if let Some(scale) = args.input.scale {
+        sketch.set_label(SCALE, scale.to_string());
+    }
+    if let Some(header) = args.input.header_row() {
+        sketch.set_label(HEADER, header.to_string());
     }
     if let Some(keys) = args.expected_keys {
         sketch.set_label(EXPECTED_KEYS, keys.to_string());
@@ -65,6 +71,7 @@ pub fn open(path: &Path, args: &Args) -> anyhow::Result<Stored> {
     same("seed", args.seed.and_then(text), text(config.seed))?;
     same("format", args.input.format.as_ref().and_then(text), text(&stored.format))?;
     same("weight", args.input.weight.clone(), stored.weight.clone())?;
+    same("scale", args.input.scale.and_then(text), stored.scale.and_then(text))?;
     Ok(stored)
 }
 

@@ -134,7 +134,11 @@ fn summary(answer: &Answer, text: &mut String) {
     };
     match answer.weight {
         None => line("items", count(answer.items)),
-        Some(weight) => line("items", format!("{} of weight {}", count(answer.items), count(weight))),
+        Some(weight) => {
+            let scale =
+                answer.scale.map_or(String::new(), |scale| format!(" (--scale {scale}: weights times {scale})"));
+            line("items", format!("{} of weight {}{scale}", count(answer.items), count(weight)));
+        }
     }
     // A full filter would have lost far more than can be estimated.
     let lost = if answer.or_more { UNKNOWN.to_owned() } else { about(answer.never_reported) };
@@ -170,6 +174,9 @@ fn summary(answer: &Answer, text: &mut String) {
     line("seed", answer.seed.to_string());
     if let Some(told) = answer.skipped.told() {
         line("skipped", told);
+    }
+    if answer.zero_weight > 0 {
+        line("weight 0", counted(answer.zero_weight, "record") + ", not counted");
     }
     if answer.no_ip > 0 {
         line("no key", counted(answer.no_ip, "packet") + " without IP");
