@@ -17,19 +17,20 @@ use crate::fail::{Usage, harmless};
 pub struct InputArgs {
     /// Files in order, `-` for standard input (the default), or generators.
     ///
-    /// Files may be plain, gzip or zstd; the content decides. Content that the format cannot read, such as an archive or
-    /// a saved state, is an error. Generators need no format: zipf:SKEW[:ITEMS[:KEYS]] makes numbers,
-    /// caida-like[:PACKETS] five-tuples.
+    /// Files may be plain, gzip or zstd; the content decides. Content that the format cannot read,
+    /// such as an archive or a saved state, is an error. Generators need no format:
+    /// zipf:SKEW[:ITEMS[:KEYS]] makes numbers, caida-like[:PACKETS] five-tuples.
     #[arg(value_name = "INPUT", value_parser = OsStringValueParser::new().try_map(source))]
     pub inputs: Vec<Source>,
 
     /// Where the key of a record is: lines, field:N, csv:COLUMN, tsv:COLUMN, jsonl:POINTER, fimi, records:BYTES, pcap.
     ///
-    /// lines: the whole line (the default); an empty line is an item with the empty key, printed as "". field:N: the N-th
-    /// blank-separated column, as awk counts. csv:COLUMN and tsv:COLUMN: a column by header name or number.
-    /// jsonl:POINTER: as in jsonl:/user/id. fimi: every blank-separated token. records:BYTES: fixed-size binary. pcap and
-    /// pcap:5tuple|src|dst|srcport|dstport: captures, pcapng too. If all inputs are capture files, pcap:5tuple is the
-    /// default. All formats but lines and records pass over blank lines.
+    /// lines: the whole line (the default); an empty line is an item with the empty key, printed as
+    /// "". field:N: the N-th blank-separated column, as awk counts. csv:COLUMN and tsv:COLUMN: a
+    /// column by header name or number. jsonl:POINTER: as in jsonl:/user/id. fimi: every
+    /// blank-separated token. records:BYTES: fixed-size binary. pcap and
+    /// pcap:5tuple|src|dst|srcport|dstport: captures, pcapng too. If all inputs are capture files,
+    /// pcap:5tuple is the default. All formats but lines and records pass over blank lines.
     #[arg(short, long, value_name = "FORMAT")]
     pub format: Option<Format>,
 
@@ -39,15 +40,16 @@ pub struct InputArgs {
 
     /// Multiply every weight by N: with --scale 100, a weight of 12.34 counts as 1234.
     ///
-    /// The result is exact. A weight that is not whole after scaling is a bad record. A record of weight 0 is not counted.
-    /// All weights together may come to 9223372036854775807 (2^63 - 1).
+    /// The result is exact. A weight that is not whole after scaling is a bad record. A record of
+    /// weight 0 is not counted. All weights together may come to 9223372036854775807 (2^63 - 1).
     #[arg(long, value_name = "N", value_parser = scale)]
     pub scale: Option<NonZeroU64>,
 
     /// The first row of a csv or tsv input is a header.
     ///
-    /// Without --header and --no-header: if a column is given by name, the first row is a header. If all columns are given by
-    /// number, the first row is taken for a header as well, and a note says so, unless it has a number in the weight's column.
+    /// Without --header and --no-header: if a column is given by name, the first row is a header.
+    /// If all columns are given by number, the first row is taken for a header as well, and a note
+    /// says so, unless it has a number in the weight's column.
     #[arg(long, conflicts_with = "no_header")]
     pub header: bool,
 
@@ -165,7 +167,8 @@ impl InputArgs {
     }
 }
 
-/// Whether all inputs are files with packets in them. Pipes cannot be looked at without taking something away.
+/// Whether all inputs are files with packets in them. Pipes cannot be looked at without taking
+/// something away.
 fn all_captures(sources: &[Source]) -> bool {
     sources.iter().all(|source| match source {
         Source::Path(path) => path.is_file() && content_of(path).is_ok_and(|content| content == Some(Content::Capture)),
@@ -173,7 +176,8 @@ fn all_captures(sources: &[Source]) -> bool {
     })
 }
 
-/// Fails now for a file that cannot be opened or read in this format, rather than after an hour spent on the files before it.
+/// Fails now for a file that cannot be opened or read in this format, rather than after an hour
+/// spent on the files before it.
 pub fn check_files(sources: &[Source], options: &ReadOptions) -> anyhow::Result<()> {
     for source in sources {
         let Source::Path(path) = source else { continue };

@@ -113,7 +113,8 @@ fn what_was_read_of_a_damaged_input_is_answered_for() {
     insta::assert_snapshot!(messages);
 }
 
-/// However the input ends, in every way of asking: the records before count, the state is saved, and the exit code tells.
+/// However the input ends, in every way of asking: the records before count, the state is saved,
+/// and the exit code tells.
 #[test]
 fn what_was_read_before_an_error_is_answered_for_and_saved() {
     let folder = Folder::with("good", "x 1\ny 1\n");

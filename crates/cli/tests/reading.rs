@@ -147,7 +147,8 @@ fn a_header_row_is_no_record() {
     assert_eq!(items("bare.csv --resume state"), (4, quiet));
 }
 
-/// As many items as `wc -l` has lines; the formats that look for something in a line pass over empty ones.
+/// As many items as `wc -l` has lines; the formats that look for something in a line pass over
+/// empty ones.
 #[test]
 fn blank_lines() {
     let text = "a\n\nb\r\n\r\n\na\n";

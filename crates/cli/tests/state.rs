@@ -132,7 +132,8 @@ fn a_long_run_saves_as_it_goes() {
         .unwrap();
     let mut input = child.stdin.take().unwrap();
     input.write_all((0..130).map(|i| format!("k{}\n", i % 9)).collect::<String>().as_bytes()).unwrap();
-    // The answer after 130 items comes after the state of 120. Then the program has no time to end well.
+    // The answer after 130 items comes after the state of 120. Then the program has no time to end
+    // well.
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();

@@ -98,7 +98,8 @@ impl<'c> Collector<'c> {
         Ok(())
     }
 
-    /// Takes keys of `width` bytes that lie side by side from this byte offset on; a remainder shorter than a key is not taken.
+    /// Takes keys of `width` bytes that lie side by side from this byte offset on; a remainder
+    /// shorter than a key is not taken.
     pub fn block(&mut self, width: usize, mut keys: &[u8], offset: u64) -> Result<(), Halt> {
         let left = self.weight_left.checked_sub((keys.len() / width) as u64);
         let Some(left) = left.filter(|_| self.key_bytes.is_none_or(|bytes| bytes == width)) else {

@@ -1,4 +1,5 @@
-//! What a file holds, by its first bytes: so that a capture, an archive or a saved state is never counted as lines of text.
+//! What a file holds, by its first bytes: so that a capture, an archive or a saved state is never
+//! counted as lines of text.
 
 use std::fmt;
 use std::fs::File;
@@ -66,7 +67,8 @@ impl Content {
 /// Bytes that must be found at these offsets.
 pub(crate) type Signature = &'static [(usize, &'static [u8])];
 
-/// None is longer than [`LONGEST`], and each has a byte that no text has, or is as long as no text would have it by chance.
+/// None is longer than [`LONGEST`], and each has a byte that no text has, or is as long as no text
+/// would have it by chance.
 const SIGNATURES: &[(Content, Signature)] = &[
     (Content::Xz, &[(0, b"\xfd7zXZ\0")]),
     // A block, or the end of a stream without one.
@@ -78,7 +80,8 @@ const SIGNATURES: &[(Content, Signature)] = &[
     (Content::Zip, &[(0, b"PK\x03\x04")]),
     (Content::Zip, &[(0, b"PK\x05\x06")]),
     (Content::SevenZip, &[(0, b"7z\xbc\xaf\x27\x1c")]),
-    // The mark alone could be text. The first field of what follows, a page header or the metadata, is always a 32-bit number.
+    // The mark alone could be text. The first field of what follows, a page header or the metadata,
+    // is always a 32-bit number.
     (Content::Parquet, &[(0, b"PAR1\x15")]),
     (Content::Avro, &[(0, b"Obj\x01")]),
     (Content::Arrow, &[(0, b"ARROW1\0\0")]),
@@ -131,10 +134,12 @@ pub(crate) fn look_at(start: &[u8]) -> Look<Content> {
     look(SIGNATURES, start)
 }
 
-/// Looks at the first bytes of a file, after unpacking gzip or zstd. `None` stands for text, and for anything else not known.
+/// Looks at the first bytes of a file, after unpacking gzip or zstd. `None` stands for text, and
+/// for anything else not known.
 ///
 /// # Errors
-/// When the file cannot be opened or read. Damaged compressed data is no error here: reading it will tell more.
+/// When the file cannot be opened or read. Damaged compressed data is no error here: reading it
+/// will tell more.
 ///
 /// ```
 /// use ucl_streams::{Content, content_of};

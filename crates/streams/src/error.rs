@@ -241,8 +241,8 @@ pub enum ReadErrorKind {
         /// The header row.
         available: String,
     },
-    /// The input holds something that this format cannot read. [`ReadOptions::raw`](crate::ReadOptions::raw) reads it all the
-    /// same.
+    /// The input holds something that this format cannot read.
+    /// [`ReadOptions::raw`](crate::ReadOptions::raw) reads it all the same.
     #[error("{input} is {content}")]
     Content {
         /// The file.
@@ -251,7 +251,8 @@ pub enum ReadErrorKind {
         content: Content,
     },
     /// The options contradict each other: the weight belongs to another format (make it with
-    /// [`Format::parse_weight`](crate::Format::parse_weight)), or a table without header is asked for a column by name.
+    /// [`Format::parse_weight`](crate::Format::parse_weight)), or a table without header is asked
+    /// for a column by name.
     #[error(transparent)]
     Spec(SpecError),
 }

@@ -116,8 +116,9 @@ impl PacketKey {
 /// | `records:BYTES` | fixed-size binary | |
 /// | `pcap[:5tuple\|src\|dst\|srcport\|dstport]` | see [`PacketKey`]; pcap and pcapng alike | packets without IP |
 ///
-/// The first row of a table is a header if the key or the weight is asked for by *name*. With numbers only it is taken for
-/// one, unless there is a number in the weight's column; [`ReadOptions::header`](crate::ReadOptions::header) settles it.
+/// The first row of a table is a header if the key or the weight is asked for by *name*. With
+/// numbers only it is taken for one, unless there is a number in the weight's column;
+/// [`ReadOptions::header`](crate::ReadOptions::header) settles it.
 ///
 /// In `fimi` a token that is a number from 0 to 4294967295, written without sign or leading zeros, is a 4-byte little-endian
 /// key; any other token is its text. So that the two cannot be mixed up, a text of exactly 4 bytes gets a zero byte at its end

@@ -1,8 +1,10 @@
 //! Keys for people: [`Format::key_display`] and its inverse [`Format::parse_key`].
 //!
-//! Each format has a plain way to write its keys (numbers, addresses, text); the empty text is `""`. A key that would not come
-//! back from it, or could not be shown safely ([`acts_on_terminal`]), is written in hexadecimal: `0x…` for `records` and captures,
-//! `hex:…` for the formats of text, where a key that *reads* `0x1f` is quite usual. So `parse_key(key_display(k)) == k` for every key.
+//! Each format has a plain way to write its keys (numbers, addresses, text); the empty text is
+//! `""`. A key that would not come back from it, or could not be shown safely
+//! ([`acts_on_terminal`]), is written in hexadecimal: `0x…` for `records` and captures, `hex:…` for
+//! the formats of text, where a key that *reads* `0x1f` is quite usual. So
+//! `parse_key(key_display(k)) == k` for every key.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -144,10 +146,11 @@ fn printable(key: &[u8]) -> Option<String> {
     }
 }
 
-/// Whether a terminal would obey this character rather than show it: controls, changes of the writing direction, line
-/// separators, and what is there without being seen.
+/// Whether a terminal would obey this character rather than show it: controls, changes of the
+/// writing direction, line separators, and what is there without being seen.
 ///
-/// The two joiners are let through. Several scripts cannot be written without them, and they move nothing.
+/// The two joiners are let through. Several scripts cannot be written without them, and they move
+/// nothing.
 ///
 /// ```
 /// use ucl_streams::acts_on_terminal;

@@ -1,8 +1,8 @@
 //! Streams of keys: readers for files, pipes and captures, seeded generators, and exact counts.
 //!
-//! A stream is a sequence of *items*, each a key (up to 65,535 bytes) and a weight (at least 1; all weights together are at
-//! most [`MAX_WEIGHT`]). Where it comes from is a
-//! [`Source`]; how its bytes are cut into keys is a [`Format`]; [`read`] puts both together and hands out [`Batch`]es of some
+//! A stream is a sequence of *items*, each a key (up to 65,535 bytes) and a weight (at least 1; all
+//! weights together are at most [`MAX_WEIGHT`]). Where it comes from is a [`Source`]; how its bytes
+//! are cut into keys is a [`Format`]; [`read`] puts both together and hands out [`Batch`]es of some
 //! thousands of items, which [`ExactCounts`] or a sketch takes in.
 //!
 //! ```
@@ -31,12 +31,13 @@
 //! - **Live input is live**: after every `read` of the system, what came is handed on. Nothing waits for a buffer to fill.
 //! - **Bad input is named** by file and line (or byte offset), and stops the reading or is skipped and counted
 //!   ([`OnError`]). What came before it has been delivered, also when a compressed file or a capture is cut off.
-//! - **Content is recognised**: gzip and zstd are unpacked, and a capture, an archive or a saved state is never taken for text
-//!   ([`Content`]).
+//! - **Content is recognised**: gzip and zstd are unpacked, and a capture, an archive or a saved
+//!   state is never taken for text ([`Content`]).
 //! - **A seed fixes a generated stream** on every machine, bit by bit.
 //!
 //! # What it does not do
-//! One thread reads. Tunnels inside captures are not opened. Zip, bzip2, lz4, xz and brotli are not unpacked: pipe them.
+//! One thread reads. Tunnels inside captures are not opened. Zip, bzip2, lz4, xz and brotli are not
+//! unpacked: pipe them.
 
 mod batch;
 mod collect;

@@ -22,7 +22,8 @@ const PACKINGS: &[(Packing, Signature)] = &[
     (Packing::Zstd, &[(0, &[0x50, 0x2a, 0x4d, 0x18])]),
 ];
 
-/// The largest window of zstd, which `zstd --long=31` uses: 2GB, of which only what is filled takes memory.
+/// The largest window of zstd, which `zstd --long=31` uses: 2GB, of which only what is filled takes
+/// memory.
 const ZSTD_WINDOW_LOG: u32 = if cfg!(target_pointer_width = "32") { 30 } else { 31 };
 
 /// Compressed bytes read at a time.
@@ -52,7 +53,8 @@ pub(crate) enum Packing {
     Zstd,
 }
 
-/// Looks at the first bytes and puts a decompressor in front if they ask for one, unless the stored bytes are wanted.
+/// Looks at the first bytes and puts a decompressor in front if they ask for one, unless the stored
+/// bytes are wanted.
 pub(crate) fn unpack<'r>(reader: impl Read + 'r, progress: Option<Arc<Progress>>, raw: bool) -> io::Result<Opened<'r>> {
     let stored = Rc::new(Stored::default());
     let mut reader = Counting { inner: reader, stored: stored.clone(), progress };
@@ -87,8 +89,8 @@ pub(crate) fn unpack<'r>(reader: impl Read + 'r, progress: Option<Arc<Progress>>
     Ok(Opened { plain, packing, stored })
 }
 
-/// The members of a gzip file, one after the other. Zero bytes behind a member are padding, as for gzip itself: tapes and
-/// block devices leave them.
+/// The members of a gzip file, one after the other. Zero bytes behind a member are padding, as for
+/// gzip itself: tapes and block devices leave them.
 struct Members<R> {
     /// Taken out only while it is replaced by the next one.
     member: Option<GzDecoder<R>>,
@@ -129,8 +131,8 @@ fn has_more_than_zeros(reader: &mut impl BufRead) -> io::Result<bool> {
     }
 }
 
-/// Opens a file. If there is a flag that may end it, a pipe or device is opened and read on threads of their own: opening a
-/// named pipe waits for a writer.
+/// Opens a file. If there is a flag that may end it, a pipe or device is opened and read on threads
+/// of their own: opening a named pipe waits for a writer.
 pub(crate) fn open_path(path: &Path, interrupt: Option<&Arc<AtomicBool>>) -> io::Result<Box<dyn Read>> {
     let Some(flag) = interrupt.filter(|_| !path.is_file()) else { return Ok(Box::new(File::open(path)?)) };
     let (sender, opened) = sync_channel(1);
@@ -174,7 +176,8 @@ impl<R: Read> Read for Counting<R> {
 
 const LOOK_AT_FLAG: Duration = Duration::from_millis(50);
 
-/// Waits for what a thread sends, or for the flag, which is `Interrupted`. `None` when the thread has ended.
+/// Waits for what a thread sends, or for the flag, which is `Interrupted`. `None` when the thread
+/// has ended.
 fn wait<T>(sent: &Receiver<T>, flag: &AtomicBool) -> io::Result<Option<T>> {
     loop {
         if flag.load(Ordering::Relaxed) {

@@ -33,16 +33,20 @@ pub struct ReadOptions {
     pub format: Format,
     /// Where the weight is; without it every weight is 1, as it always is for generated items.
     pub weight: Option<Weight>,
-    /// Whether the first row of a table is a header and no record. `None`: it is, if a column is asked for by name. With
-    /// numbers only it is taken for one, unless there is a number in the weight's column; [`ReadSummary::assumed_header`] tells.
+    /// Whether the first row of a table is a header and no record. `None`: it is, if a column is
+    /// asked for by name. With numbers only it is taken for one, unless there is a number in the
+    /// weight's column; [`ReadSummary::assumed_header`] tells.
     pub header: Option<bool>,
-    /// Every weight that is read is multiplied by this, which makes decimals whole: `12.34` is 1234 at a scale of 100.
+    /// Every weight that is read is multiplied by this, which makes decimals whole: `12.34` is 1234
+    /// at a scale of 100.
     pub scale: Option<NonZeroU64>,
     /// All keys have this many bytes; any other key is a bad record.
     pub key_bytes: Option<usize>,
-    /// Weight of the items that came before. With them, all weights together are at most [`MAX_WEIGHT`](crate::MAX_WEIGHT).
+    /// Weight of the items that came before. With them, all weights together are at most
+    /// [`MAX_WEIGHT`](crate::MAX_WEIGHT).
     pub weight_before: u64,
-    /// Take the bytes of an input as they are: unpack nothing, and do not look for [`Content`](crate::Content) of another kind.
+    /// Take the bytes of an input as they are: unpack nothing, and do not look for
+    /// [`Content`](crate::Content) of another kind.
     pub raw: bool,
     /// What to do about bad records.
     pub on_error: OnError,
@@ -60,7 +64,8 @@ impl ReadOptions {
     /// Checks that the options do not contradict each other, before anything is opened.
     ///
     /// # Errors
-    /// A weight that belongs to another format, or a column asked for by name in a table without header row.
+    /// A weight that belongs to another format, or a column asked for by name in a table without
+    /// header row.
     pub fn check(&self) -> Result<(), SpecError> {
         crate::decode::for_options(self).map(drop)
     }

@@ -21,9 +21,9 @@ const WINDOW: usize = 1 << 18;
 
 /// Reads all sources in order and hands their items to `each`, batch by batch.
 ///
-/// Compression (gzip with any number of members, zstd) is recognised by content, and so is [`Content`](crate::Content) that
-/// the format cannot read. A last line without newline counts; a file without bytes has no items. [`ReadOptions`] holds the
-/// rest.
+/// Compression (gzip with any number of members, zstd) is recognised by content, and so is
+/// [`Content`](crate::Content) that the format cannot read. A last line without newline counts; a
+/// file without bytes has no items. [`ReadOptions`] holds the rest.
 ///
 /// # Errors
 /// An input that cannot be opened or read; with [`OnError::Stop`](crate::OnError::Stop) also a bad record and a truncated or
@@ -202,7 +202,8 @@ fn broken(error: io::Error, opened: &Opened<'_>, offset: u64, out: &Collector<'_
         return stop_or_fail(error, out, stored);
     }
     let packing = if opened.packing == Packing::Gzip { "gzip" } else { "zstd" };
-    // The two errors of zstd that say nothing against the data; it has no kinds of errors, only texts.
+    // The two errors of zstd that say nothing against the data; it has no kinds of errors, only
+    // texts.
     let too_large = ["Frame requires too much memory for decoding", "Allocation error : not enough memory"];
     if opened.packing == Packing::Zstd && too_large.contains(&error.to_string().as_str()) {
         return Halt::Damaged(format!(

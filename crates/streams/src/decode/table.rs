@@ -17,7 +17,8 @@ pub(super) struct Table {
     reader: Reader,
     key: Column,
     weight: Option<Column>,
-    /// Numbers of the key and weight columns, from 1; known after the header row if they are asked for by name.
+    /// Numbers of the key and weight columns, from 1; known after the header row if they are asked
+    /// for by name.
     columns: Option<(usize, Option<usize>)>,
     /// Whether the next row is a header: `None` if it has to be looked at.
     header: Option<bool>,
@@ -75,7 +76,8 @@ impl Table {
         Some(&self.row[start..end])
     }
 
-    /// Whether the first row is a header, where nobody has said so. Without a weight to go by, tables are taken to have one.
+    /// Whether the first row is a header, where nobody has said so. Without a weight to go by,
+    /// tables are taken to have one.
     fn looks_like_header(&self, key: usize, weight: Option<usize>, out: &mut Collector<'_>) -> bool {
         let Some(key) = self.field(key) else { return false };
         if let Some(number) = weight
@@ -169,7 +171,8 @@ impl Table {
             self.overlong = true;
             let place = Place::Line(self.line);
             if self.columns.is_none() {
-                // Without its header nothing can be found in this table, whatever is done about bad records.
+                // Without its header nothing can be found in this table, whatever is done about bad
+                // records.
                 let record = BadRecord { input: out.input.clone(), place, reason };
                 return Err(Halt::Failed(ReadErrorKind::Bad(record)));
             }

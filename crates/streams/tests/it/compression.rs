@@ -116,7 +116,8 @@ fn zstd_with_the_largest_window() {
     assert!(message.contains("needs a larger window than there is memory for"), "{message}");
 }
 
-/// Each in the compression of its name, if any: the content decides, not the name and not the format.
+/// Each in the compression of its name, if any: the content decides, not the name and not the
+/// format.
 #[test]
 fn content_of_another_kind_is_named() {
     let xz = b"\xfd7zXZ\0 and more\n";
