@@ -90,28 +90,29 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let named = |error: ucl_sketch::LoadError| anyhow::anyhow!("{shown}: {error}");
     let summary = Summary::read(&file).map_err(named)?;
     let stored = Stored::of(UclSketch::from_bytes(&file).map_err(named)?);
-    let inspected = Inspected::new(&summary, file.len(), stored);
+    let inspected = Inspected::new(&summary, file.len(), stored)?;
     print(if args.json { serde_json::to_string(&inspected)? + "\n" } else { inspected.text() })
 }
 
 impl Inspected {
-    fn new(summary: &Summary, bytes: usize, stored: Stored) -> Self {
-        let Stored { mut sketch, format, .. } = stored;
+    fn new(summary: &Summary, bytes: usize, stored: Stored) -> anyhow::Result<Self> {
+        let Stored { mut sketch, reading, .. } = stored;
+        // A view knows the keys that only the heavy part has seen, too: the number that every command gives.
+        let keys = sketch.view()?.keys();
         let part = |(name, bytes): &(&'static str, usize)| Part { name: (*name).to_owned(), bytes: *bytes };
         let parts = |memory: ucl_sketch::Memory| memory.parts().iter().map(part).collect();
         let section = |(section, bytes): &(Section, usize)| Part { name: section.to_string(), bytes: *bytes };
-        let (keys, sealed, epochs, decoder, network) = sketch.with_control(|control| {
+        let (sealed, epochs, decoder, network) = sketch.with_control(|control| {
             let network = control.network().map(|network| Network {
                 parameters: network.solver().parameters(),
                 steps: network.solver().steps(),
                 verdict: network.verdict().map(|verdict| [verdict.learned, verdict.classic]),
             });
-            let (keys, sealed) = (control.registry().len(), control.sealed().count());
-            (keys, sealed, control.cuts(), control.settings().decoder.name(), network)
+            (control.sealed().count(), control.cuts(), control.settings().decoder.name(), network)
         });
         let config = *sketch.config();
         let shape = config.shape;
-        Self {
+        Ok(Self {
             version: summary.version,
             bytes,
             sections: summary.sections.iter().map(section).collect(),
@@ -124,7 +125,7 @@ impl Inspected {
             decoder,
             seed: config.seed,
             hashing: config.seed.hashing().number(),
-            format: format.to_string(),
+            format: reading.format.to_string(),
             key_bytes: key_bytes(config.keys),
             report_rule: config.rule.to_string(),
             shape: Shape {
@@ -142,7 +143,7 @@ impl Inspected {
             control_memory: parts(sketch.control_memory()),
             network,
             labels: sketch.labels().clone(),
-        }
+        })
     }
 
     fn text(&self) -> String {

@@ -3,18 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use ucl_sketch::MergeError;
-use ucl_streams::{Format, PacketKey};
 
 use crate::count::resume::check_target;
 use crate::fail::Usage;
 use crate::show::{counted, print};
-use crate::stored::Stored;
+use crate::stored::{Difference, Stored};
 
 /// Merge saved states into one that has counted what they all have.
 ///
-/// For streams that were counted apart, on several machines or days, and alike: with the same options, the same --seed
-/// included (a random one is another one every time). Answers and bounds are then those of all streams together. The states
-/// stay as they are, unless OUT is one of them.
+/// For streams that were counted apart, on several machines or days, with the same options: --format, --weight and
+/// --seed included (without --seed, every run has another one). Answers and bounds are then those of all streams
+/// together. The states stay as they are, unless OUT is one of them.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -39,7 +38,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     for path in others {
         let other = Stored::load(path)?;
         let refused = |why: String| refused(first, path, &why);
-        same_texts(&sum, &other).map_err(refused)?;
+        if let Some(Difference { option, ours, theirs }) = sum.reading.difference(&other.reading) {
+            let [ours, theirs] = [ours, theirs].map(|value| value.unwrap_or_else(|| "none".to_owned()));
+            return Err(
+                refused(format!("states with different --{option} cannot be merged: {ours} and {theirs}")).into()
+            );
+        }
         sum.sketch.merge(other.sketch).map_err(|error| match error {
             MergeError::Refused(difference) => refused(difference.to_string()).into(),
             MergeError::Fault(fault) => anyhow::Error::from(fault),
@@ -48,34 +52,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let sketch = &mut sum.sketch;
     sketch.save(&args.out)?;
     let (states, items) = (counted(args.states.len() as u64, "state"), counted(sketch.items(), "item"));
-    let keys = counted(sketch.with_control(|control| control.registry().len()) as u64, "known key");
+    let keys = counted(sketch.view()?.keys() as u64, "known key");
     print(format!("merged {states} into {}: {items}, {keys}\n", args.out.display()))
 }
 
 fn refused(first: &Path, other: &Path, why: &str) -> Usage {
     Usage(format!("{} and {}: {why}", first.display(), other.display()))
-}
-
-/// How keys are written, whatever they were read from.
-fn key_style(format: &Format) -> String {
-    match format {
-        Format::Lines | Format::Field(_) | Format::Csv(_) | Format::Tsv(_) | Format::Jsonl(_) => "text".to_owned(),
-        Format::Pcap(PacketKey::Source | PacketKey::Destination) => "addresses".to_owned(),
-        Format::Pcap(PacketKey::SourcePort | PacketKey::DestinationPort) => "ports".to_owned(),
-        Format::Fimi | Format::Records(_) | Format::Pcap(PacketKey::FiveTuple) => format.to_string(),
-    }
-}
-
-/// Keys of one style only can be shown, and weights of one kind only add up.
-fn same_texts(ours: &Stored, theirs: &Stored) -> Result<(), String> {
-    let (a, b) = (&ours.format, &theirs.format);
-    if key_style(a) != key_style(b) {
-        return Err(format!("states whose keys are written differently cannot be merged: --format {a} and {b}"));
-    }
-    let weight = |stored: &Stored| stored.weight.as_ref().map_or("none".to_owned(), |weight| format!("'{weight}'"));
-    if ours.weight.is_some() != theirs.weight.is_some() {
-        let (a, b) = (weight(ours), weight(theirs));
-        return Err(format!("states that count weights and items cannot be merged: --weight {a} and {b}"));
-    }
-    Ok(())
 }

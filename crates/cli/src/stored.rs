@@ -1,4 +1,4 @@
-//! State files as the commands see them: a sketch, and how its keys are written.
+//! State files as the commands see them: a sketch, and how its records were read.
 
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -18,16 +18,49 @@ pub const HEADER: &str = "header";
 /// A sketch from a file.
 pub struct Stored {
     pub sketch: UclSketch,
-    /// How its keys are read and shown.
-    pub format: Format,
-    /// Where the weight of its records is.
-    pub weight: Option<String>,
-    /// What its weights were multiplied by.
-    pub scale: Option<NonZeroU64>,
+    /// How its records were read.
+    pub reading: Reading,
     /// Whether its tables have a header row, if that was said.
     pub header: Option<bool>,
     /// The memory it was made for.
     pub budget: usize,
+}
+
+/// How records become keys and weights.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// Where the key is.
+    pub format: Format,
+    /// Where the weight is.
+    pub weight: Option<String>,
+    /// What weights are multiplied by.
+    pub scale: Option<NonZeroU64>,
+}
+
+impl Reading {
+    /// The first option in which two readings differ. One state holds the counts of one reading only: a mix of columns, or of
+    /// weights and items, would answer no question.
+    pub fn difference(&self, other: &Self) -> Option<Difference> {
+        let format = |reading: &Self| Some(reading.format.to_string());
+        let weight = |reading: &Self| reading.weight.clone();
+        let scale = |reading: &Self| reading.scale.map(|scale| scale.to_string());
+        let options = [
+            ("format", format(self), format(other)),
+            ("weight", weight(self), weight(other)),
+            ("scale", scale(self), scale(other)),
+        ];
+        let differs = options.into_iter().find(|(_, ours, theirs)| ours != theirs);
+        differs.map(|(option, ours, theirs)| Difference { option, ours, theirs })
+    }
+}
+
+/// An option that was not the same both times.
+#[derive(Debug)]
+pub struct Difference {
+    /// Its name on the command line, without the dashes.
+    pub option: &'static str,
+    pub ours: Option<String>,
+    pub theirs: Option<String>,
 }
 
 impl Stored {
@@ -51,16 +84,17 @@ impl Stored {
         let weight = label(WEIGHT).cloned();
         let scale = label(SCALE).and_then(|text| text.parse().ok());
         let header = label(HEADER).and_then(|text| text.parse().ok());
-        Self { sketch, format, weight, scale, header, budget }
+        Self { sketch, reading: Reading { format, weight, scale }, header, budget }
     }
 
     /// What to read where the command line does not say it: more of the same.
     pub fn input(&self, given: &InputArgs) -> InputArgs {
+        let Reading { format, weight, scale } = self.reading.clone();
         let header = given.header_row().or(self.header);
         InputArgs {
-            format: Some(self.format.clone()),
-            weight: self.weight.clone(),
-            scale: self.scale,
+            format: Some(format),
+            weight,
+            scale,
             header: header == Some(true),
             no_header: header == Some(false),
             ..given.clone()

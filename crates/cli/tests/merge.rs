@@ -47,6 +47,8 @@ fn what_was_not_counted_alike_is_refused() {
         "--format field:1 --seed 1 --key-bytes 4",
         "--format fimi --seed 1",
         "--format field:1 --weight 2 --seed 1",
+        "--format field:2 --seed 1",
+        "--format lines --seed 1",
     ];
     let message = |options: &str| {
         folder.run(&format!("count words {options} --on-error skip --save b.ucl --json")).json();
@@ -55,11 +57,26 @@ fn what_was_not_counted_alike_is_refused() {
     };
     insta::assert_snapshot!(others.map(message).join("\n"));
     assert!(!folder.path().join("c.ucl").exists());
-    // Which column a text was in is not part of the key.
-    folder.write("names", "tea\n");
-    folder.run("count names --seed 1 --save b.ucl").fine();
-    folder.run("merge a.ucl b.ucl -o c.ucl").fine();
-    assert_eq!(estimates(&folder, "c.ucl"), [("tea".to_owned(), 3)]);
+}
+
+/// What --resume refuses, merge refuses, and the other way round.
+#[test]
+fn merge_and_resume_have_one_rule() {
+    let folder = Folder::with("words", "1 2\n1 3\n");
+    let readings = ["--format lines", "--format field:1", "--format field:2", "--format field:1 --weight 2"];
+    for (i, reading) in readings.iter().enumerate() {
+        folder.run(&format!("count words {reading} --seed 1 --save {i}.ucl")).fine();
+    }
+    for (i, a) in readings.iter().enumerate() {
+        for (j, b) in readings.iter().enumerate() {
+            let code = if i == j { 0 } else { 2 };
+            assert_eq!(folder.run(&format!("merge {i}.ucl {j}.ucl -o sum.ucl")).code, code, "{a}, {b}");
+            // What is not said is as in the state: a weight that it has cannot be taken away.
+            let resumed = folder.run(&format!("count --resume {i}.ucl words {b}")).code;
+            let unsaid = a.starts_with(b);
+            assert_eq!(resumed, if unsaid { 0 } else { code }, "{a}, {b}");
+        }
+    }
 }
 
 #[test]

@@ -21,6 +21,7 @@ fn lines(out: &str) -> Vec<Value> {
 /// An answer without what differs from run to run.
 fn timeless(mut answer: Value) -> Value {
     answer["seconds"].take();
+    answer["peak_resident_bytes"].take();
     // Beside the sketch, vectors may have room to spare or not.
     answer["control"].take();
     answer
@@ -85,6 +86,17 @@ fn questions_about_time_go_on() {
     assert_eq!(straight["last"], resumed["last"]);
     assert_eq!(straight["changes"], resumed["changes"]);
     assert!(!resumed["last"]["keys"].as_array().unwrap().is_empty());
+}
+
+/// Keys that only the heavy part has seen so far are known, too, whoever is asked.
+#[test]
+fn every_command_knows_as_many_keys() {
+    let folder = Folder::new();
+    let counted = folder.run("count zipf:1.1:1000:500 --seed 1 --save s.ucl --json").json()["keys"].take();
+    assert_eq!(folder.run("inspect s.ucl --json").json()["keys"], counted);
+    assert_eq!(folder.run("top s.ucl -n 1000 --json").fine().lines().count() as u64, counted);
+    let merged = folder.run("merge s.ucl s.ucl -o both.ucl").fine();
+    assert!(merged.ends_with(&format!(" {counted} known keys\n")), "{merged}");
 }
 
 /// Several inputs go on in the one data plane of the state; several data planes are saved as one.
