@@ -1,12 +1,14 @@
 //! `ucl query`: single keys of a saved state.
 
-use std::io::{BufRead, Write};
+use std::ffi::OsString;
+use std::io::Write;
 use std::path::PathBuf;
 
 use crate::count::answer::Row;
 use crate::count::text;
 use crate::fail::Usage;
-use crate::stored::{Stored, train_if_not_ready};
+use crate::key::{Key, each_line};
+use crate::stored::{Reading, Stored, train_if_not_ready};
 
 /// Ask a saved state for single keys.
 ///
@@ -21,9 +23,11 @@ pub struct Args {
 
     /// The keys; `-` for one a line from standard input.
     #[arg(value_name = "KEY", required = true)]
-    keys: Vec<String>,
+    keys: Vec<OsString>,
 
     /// Print one JSON object per key: key, estimate, lower, upper, source.
+    ///
+    /// For a key that is not valid UTF-8, key is null and key_hex has its bytes in hexadecimal.
     #[arg(long)]
     json: bool,
 }
@@ -34,16 +38,13 @@ Examples:
   cut -f1 suspects.tsv | ucl query log.ucl - --json";
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let Stored { mut sketch, format, .. } = Stored::load(&args.state)?;
+    let Stored { mut sketch, reading: Reading { format, .. }, .. } = Stored::load(&args.state)?;
     train_if_not_ready(&mut sketch)?;
     let view = sketch.view()?;
-    let row = |text: &str| -> Result<Row, Usage> {
-        let key = format.parse_key(text).map_err(Usage::because)?;
-        Ok(Row::new(format.key_display(&key), view.estimate(&key)))
-    };
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut rows = Vec::new();
-    let mut answer = |row: Row| -> anyhow::Result<()> {
+    let mut answer = |key: Vec<u8>| -> anyhow::Result<()> {
+        let row = Row::new(Key::new(&format, &key), view.estimate(&key));
         if args.json {
             serde_json::to_writer(&mut out, &row)?;
             out.write_all(b"\n")?;
@@ -53,17 +54,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Ok(())
     };
     for key in &args.keys {
-        if key != "-" {
-            answer(row(key)?)?;
-            continue;
-        }
-        for (line, text) in std::io::stdin().lock().lines().enumerate() {
-            let text = text.map_err(|error| anyhow::anyhow!("standard input, line {}: {error}", line + 1))?;
-            let text = text.strip_suffix('\r').unwrap_or(&text);
-            if !text.is_empty() {
-                let row = row(text).map_err(|error| Usage(format!("standard input, line {}: {error}", line + 1)))?;
-                answer(row)?;
-            }
+        if key == "-" {
+            each_line(std::io::stdin().lock(), "standard input", &format, &mut answer)?;
+        } else {
+            answer(format.parse_key_bytes(key.as_encoded_bytes()).map_err(Usage::because)?)?;
         }
     }
     if !args.json {

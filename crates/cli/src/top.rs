@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use crate::count::answer::{Row, shown_key};
+use crate::count::answer::Row;
 use crate::count::text;
+use crate::key::Key;
 use crate::stored::{Stored, train_if_not_ready};
 
 /// Show the most frequent keys of a saved state.
@@ -19,15 +20,17 @@ pub struct Args {
     top: usize,
 
     /// Print one JSON object per key: key, estimate, lower, upper, source.
+    ///
+    /// For a key that is not valid UTF-8, key is null and key_hex has its bytes in hexadecimal.
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let Stored { mut sketch, format, .. } = Stored::load(&args.state)?;
+    let Stored { mut sketch, reading, .. } = Stored::load(&args.state)?;
     train_if_not_ready(&mut sketch)?;
     let view = sketch.view()?;
-    let row = |(id, answer)| Row::new(shown_key(&view, &format, id), answer);
+    let row = |(id, answer)| Row::new(Key::known(&view, &reading.format, id), answer);
     let rows: Vec<Row> = view.top(args.top).into_iter().map(row).collect();
     if !args.json {
         return crate::show::print(text::top(&rows, view.weight(), false));

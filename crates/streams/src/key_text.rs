@@ -5,7 +5,10 @@
 //! ([`acts_on_terminal`]), is written in hexadecimal: `0x…` for `records` and captures, `hex:…` for
 //! the formats of text, where a key that *reads* `0x1f` is quite usual. So
 //! `parse_key(key_display(k)) == k` for every key.
+//!
+//! Such escapes are for people. Programs want the key itself: [`Format::key_data`].
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::format::{Format, PacketKey};
@@ -47,26 +50,58 @@ impl Format {
             .unwrap_or_else(|| hex(self.hex_mark(), key))
     }
 
+    /// Returns a key as data files hold it: the bytes of the record without any escape; numbers, addresses, ports and
+    /// five-tuples as their text.
+    ///
+    /// ```
+    /// use ucl_streams::Format;
+    ///
+    /// assert_eq!(*Format::Lines.key_data(b"tab\there\xff"), *b"tab\there\xff");
+    /// assert_eq!(*Format::Fimi.key_data(&7u32.to_le_bytes()), *b"7");
+    /// ```
+    pub fn key_data<'k>(&self, key: &'k [u8]) -> Cow<'k, [u8]> {
+        match self {
+            Format::Fimi => fimi_token(key),
+            Format::Pcap(_) => self.key_display(key).into_bytes().into(),
+            _ => key.into(),
+        }
+    }
+
     /// Reads a key as [`key_display`](Self::key_display) writes it.
     ///
     /// # Errors
     /// When the text is no key of this format; the message shows one.
     pub fn parse_key(&self, text: &str) -> Result<Vec<u8>, SpecError> {
-        let wrong = |expected: String| SpecError::Key { given: text.to_owned(), format: self.to_string(), expected };
-        if let Some(key) = text.strip_prefix(self.hex_mark()).and_then(unhex) {
+        self.parse_key_bytes(text.as_bytes())
+    }
+
+    /// Reads a key that need not be valid UTF-8: what [`parse_key`](Self::parse_key) takes, or the bytes of the key.
+    ///
+    /// ```
+    /// use ucl_streams::Format;
+    ///
+    /// assert_eq!(Format::Lines.parse_key_bytes(b"caf\xe9").unwrap(), b"caf\xe9");
+    /// assert_eq!(Format::Lines.parse_key_bytes(b"hex:e9").unwrap(), b"\xe9");
+    /// ```
+    ///
+    /// # Errors
+    /// When the bytes are no key of this format; the message shows one.
+    pub fn parse_key_bytes(&self, bytes: &[u8]) -> Result<Vec<u8>, SpecError> {
+        let text = String::from_utf8_lossy(bytes);
+        let wrong = |expected: String| SpecError::Key { given: text.to_string(), format: self.to_string(), expected };
+        if let Some(key) = bytes.strip_prefix(self.hex_mark().as_bytes()).and_then(unhex) {
             return if key.len() <= MAX_KEY_BYTES { Ok(key) } else { Err(wrong(too_long())) };
         }
         let key = match self {
-            Format::Lines | Format::Field(_) | Format::Csv(_) | Format::Tsv(_) | Format::Jsonl(_) => match text {
-                EMPTY => Vec::new(),
-                text => text.as_bytes().to_vec(),
-            },
-            Format::Fimi => fimi_key(text.as_bytes()),
-            Format::Records(bytes) if text.len() == *bytes => text.as_bytes().to_vec(),
-            Format::Records(bytes) => {
-                return Err(wrong(format!("{bytes} characters, or 0x and {} digits, are wanted", 2 * bytes)));
+            Format::Lines | Format::Field(_) | Format::Csv(_) | Format::Tsv(_) | Format::Jsonl(_) => {
+                if bytes == EMPTY.as_bytes() { Vec::new() } else { bytes.to_vec() }
             }
-            Format::Pcap(PacketKey::FiveTuple) => parse_five_tuple(text)
+            Format::Fimi => fimi_key(bytes),
+            Format::Records(size) if bytes.len() == *size => bytes.to_vec(),
+            Format::Records(size) => {
+                return Err(wrong(format!("{size} characters, or 0x and {} digits, are wanted", 2 * size)));
+            }
+            Format::Pcap(PacketKey::FiveTuple) => parse_five_tuple(&text)
                 .ok_or_else(|| wrong("wanted is `10.0.0.1:443 > 10.0.0.2:51234 tcp`".to_owned()))?,
             Format::Pcap(PacketKey::Source | PacketKey::Destination) => match text.parse() {
                 Ok(IpAddr::V4(address)) => address.octets().to_vec(),
@@ -91,11 +126,7 @@ impl Format {
     /// The format's own way to write a key, if it has one for these bytes.
     fn plain(&self, key: &[u8]) -> Option<String> {
         match self {
-            Format::Fimi => match key {
-                &[a, b, c, d] => Some(u32::from_le_bytes([a, b, c, d]).to_string()),
-                [text @ .., 0] if text.len() >= 4 => printable(text),
-                text => printable(text),
-            },
+            Format::Fimi => printable(&fimi_token(key)),
             Format::Pcap(PacketKey::FiveTuple) => five_tuple(key),
             Format::Pcap(PacketKey::Source | PacketKey::Destination) => address(key).map(|a| a.to_string()),
             Format::Pcap(PacketKey::SourcePort | PacketKey::DestinationPort) => port(key).map(|p| p.to_string()),
@@ -115,6 +146,15 @@ pub(crate) fn fimi_key(token: &[u8]) -> Vec<u8> {
             }
             key
         }
+    }
+}
+
+/// The `fimi` token of a key: the inverse of [`fimi_key`].
+fn fimi_token(key: &[u8]) -> Cow<'_, [u8]> {
+    match key {
+        &[a, b, c, d] => u32::from_le_bytes([a, b, c, d]).to_string().into_bytes().into(),
+        [token @ .., 0] if token.len() >= 4 => token.into(),
+        token => token.into(),
     }
 }
 
@@ -174,9 +214,9 @@ fn hex(mark: &str, key: &[u8]) -> String {
     })
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
+fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|d| d as u8);
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let (pairs, rest) = digits.as_chunks::<2>();
     if !rest.is_empty() {
         return None;
     }
@@ -264,6 +304,19 @@ mod tests {
                 let format: Format = format.parse().unwrap();
                 let shown = format.key_display(&key);
                 prop_assert_eq!(format.parse_key(&shown).unwrap(), key.clone(), "{} shows {}", format, shown);
+            }
+        }
+
+        #[test]
+        fn data_is_the_key_without_escapes(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            for format in ["lines", "field:1", "csv:a", "jsonl:/a", "tsv:1", "records:4"] {
+                prop_assert_eq!(&*format.parse::<Format>().unwrap().key_data(&bytes), &bytes[..]);
+            }
+            let number_or_token = fimi_key(&bytes);
+            prop_assert_eq!(&*Format::Fimi.key_data(&number_or_token), &bytes[..]);
+            for format in ["pcap:5tuple", "pcap:src", "pcap:dstport"] {
+                let format: Format = format.parse().unwrap();
+                prop_assert_eq!(format.parse_key_bytes(&format.key_data(&bytes)).unwrap(), bytes.clone(), "{}", format);
             }
         }
 

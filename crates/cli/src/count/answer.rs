@@ -10,6 +10,7 @@ use ucl_streams::{ExactCounts, Format};
 use super::counter::{Counter, Skipped};
 use super::histogram::{self, Bin};
 use super::over_time::OverTime;
+use crate::key::Key;
 use crate::show::as_text;
 
 /// What the user wants to know.
@@ -31,12 +32,17 @@ pub struct Answer {
     pub memory: Parts,
     /// What the control plane holds beside it.
     pub control: Parts,
+    /// The most that the process has had in RAM, everything included, where the system tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_resident_bytes: Option<usize>,
     pub seconds: f64,
     /// As text: it has more bits than a JSON number.
     #[serde(serialize_with = "as_text")]
     pub seed: Seed,
     pub top: Vec<Row>,
     pub queries: Vec<Row>,
+    /// What to know before trusting the answer.
+    pub warnings: Vec<String>,
     // What follows appears only where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight: Option<u64>,
@@ -75,6 +81,9 @@ pub struct Answer {
     /// The keys that the sketch was planned for.
     #[serde(skip)]
     pub expected_keys: u64,
+    /// Whether it would have been planned better for those that came.
+    #[serde(skip)]
+    pub better_planned: bool,
     /// Weight of all items, whether or not the user gave weights.
     #[serde(skip)]
     pub total: u64,
@@ -119,7 +128,8 @@ fn as_map<S: serde::Serializer>(parts: &[(&'static str, usize)], serializer: S) 
 /// One key's answer.
 #[derive(Debug, Serialize)]
 pub struct Row {
-    pub key: String,
+    #[serde(flatten)]
+    pub key: Key,
     pub estimate: u64,
     pub lower: u64,
     pub upper: u64,
@@ -131,7 +141,7 @@ pub struct Row {
 
 impl Row {
     /// An answer, without the truth.
-    pub fn new(key: String, answer: Estimate) -> Self {
+    pub fn new(key: Key, answer: Estimate) -> Self {
         let Estimate { estimate, lower, upper, source, .. } = answer;
         Self { key, estimate, lower, upper, source: source.name(), truth: None }
     }
@@ -175,10 +185,9 @@ impl Answer {
         let named = |id: KeyId| view.registry().is_named(id).then(|| view.registry().key(id));
         let known = |(id, answer): (KeyId, Estimate)| Row {
             truth: named(id).and_then(truth),
-            ..Row::new(shown_key(view, format, id), answer)
+            ..Row::new(Key::known(view, format, id), answer)
         };
-        let queried =
-            |key: &Vec<u8>| Row { truth: truth(key), ..Row::new(format.key_display(key), view.estimate(key)) };
+        let queried = |key: &Vec<u8>| Row { truth: truth(key), ..Row::new(Key::new(format, key), view.estimate(key)) };
         Self {
             items: view.items(),
             keys: view.keys(),
@@ -187,10 +196,12 @@ impl Answer {
             decoder: view.answered_by().name(),
             memory,
             control,
+            peak_resident_bytes: None,
             seconds: 0.0,
             seed: 0.into(),
             top: view.top(asked.top).into_iter().map(known).collect(),
             queries: asked.keys.iter().map(queried).collect(),
+            warnings: Vec::new(),
             weight: Some(view.weight()),
             scale: None,
             zero_weight: 0,
@@ -206,6 +217,7 @@ impl Answer {
             or_more: view.filter_overflows(),
             histogram: histogram::bins(&view.histogram()),
             expected_keys: 0,
+            better_planned: false,
             total: view.weight(),
             no_ip: 0,
             counting: 0.0,
@@ -213,13 +225,11 @@ impl Answer {
     }
 }
 
-/// A known key as it is printed. Of a key whose name the Bloom filter kept from us there is only the digest.
-pub fn shown_key(view: &QueryView, format: &Format, id: KeyId) -> String {
-    let registry = view.registry();
-    if registry.is_named(id) {
-        return format.key_display(registry.key(id));
+impl Answer {
+    /// The keys that came, as far as can be told: those that are known, and an estimate of those that are not.
+    pub fn keys_came(&self) -> u64 {
+        (self.keys as u64).saturating_add(self.never_reported.round() as u64)
     }
-    registry.identity_of(id).iter().fold("digest:".to_owned(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 fn prefix_sums(view: &QueryView, format: &Format, prefixes: &[String], exact: Option<&ExactCounts>) -> Vec<PrefixSum> {
@@ -231,7 +241,7 @@ fn prefix_sums(view: &QueryView, format: &Format, prefixes: &[String], exact: Op
         .map(|prefix| PrefixSum { prefix: prefix.clone(), keys: 0, estimate: 0, lower: 0, upper: 0, truth: None })
         .collect();
     for (id, answer) in view.all() {
-        let key = shown_key(view, format, id);
+        let key = Key::known(view, format, id).shown;
         for sum in &mut sums {
             if key.starts_with(&sum.prefix) {
                 sum.keys += 1;

@@ -1,7 +1,6 @@
 //! Every known key into a file.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -9,8 +8,10 @@ use serde::Serialize;
 use ucl_sketch::QueryView;
 use ucl_streams::Format;
 
-use super::answer::shown_key;
 use super::parquet;
+use super::resume::check_target;
+use crate::key::{Key, KeyData};
+use crate::replace;
 
 /// A file, in the format that its name asks for.
 #[derive(Clone, Debug)]
@@ -45,16 +46,22 @@ impl FromStr for Target {
 /// One key, in all formats.
 #[derive(Serialize)]
 pub struct Record {
-    pub key: String,
+    #[serde(flatten)]
+    pub key: KeyData,
     pub estimate: u64,
     pub lower: u64,
     pub upper: u64,
     pub source: &'static str,
 }
 
-fn records(view: &QueryView, format: &Format) -> impl Iterator<Item = Record> {
+/// All known keys, largest estimate first; `write` says how a key is written.
+fn records<'v>(
+    view: &'v QueryView,
+    format: &'v Format,
+    write: fn(Key) -> KeyData,
+) -> impl Iterator<Item = Record> + 'v {
     view.top(usize::MAX).into_iter().map(move |(id, answer)| Record {
-        key: shown_key(view, format, id),
+        key: write(Key::known(view, format, id)),
         estimate: answer.estimate,
         lower: answer.lower,
         upper: answer.upper,
@@ -70,8 +77,8 @@ impl Target {
 
     /// Fails now if the file cannot be written, rather than after all has been counted.
     pub fn check(&self) -> anyhow::Result<()> {
-        let opened = File::options().append(true).create(true).open(&self.path);
-        opened.map(drop).map_err(|error| self.cannot_write(error))
+        check_target(&self.path)?;
+        replace::check(&self.path).map_err(|error| self.cannot_write(error))
     }
 
     fn cannot_write(&self, error: impl std::fmt::Display) -> anyhow::Error {
@@ -80,33 +87,44 @@ impl Target {
 
     /// Writes all known keys, largest estimate first.
     pub fn write(&self, view: &QueryView, format: &Format) -> anyhow::Result<()> {
-        let written = || -> anyhow::Result<()> {
-            let mut file = BufWriter::new(File::create(&self.path)?);
-            match self.kind {
-                Kind::Csv => csv(view, format, &mut file)?,
-                Kind::Jsonl => {
-                    for record in records(view, format) {
-                        serde_json::to_writer(&mut file, &record)?;
-                        file.write_all(b"\n")?;
-                    }
-                }
-                Kind::Parquet => parquet::write(records(view, format), &mut file)?,
-            }
-            Ok(file.flush()?)
-        };
-        written().map_err(|error| self.cannot_write(error))
+        let records = records(view, format, Key::into_data);
+        let written = replace::write(&self.path, |out| match self.kind {
+            Kind::Csv => csv(records, out),
+            Kind::Jsonl => jsonl(records, out),
+            Kind::Parquet => Ok(parquet::write(records.collect(), out)?),
+        });
+        written.map_err(|error| self.cannot_write(error))
     }
 }
 
-/// All known keys as CSV with a header row, largest estimate first.
-pub fn csv(view: &QueryView, format: &Format, out: impl Write) -> anyhow::Result<()> {
+/// Prints all known keys as CSV, largest estimate first; escaped if this is for a terminal, which might obey a key.
+pub fn print(view: &QueryView, format: &Format) -> anyhow::Result<()> {
+    let out = std::io::stdout().lock();
+    let write = if out.is_terminal() { |key: Key| KeyData(key.shown.into_bytes()) } else { Key::into_data };
+    csv(records(view, format, write), out)
+}
+
+/// Quotes as RFC 4180 has it, and leaves bytes as they are.
+fn csv(records: impl Iterator<Item = Record>, out: impl Write) -> anyhow::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
-    if view.keys() == 0 {
-        // The writer takes the header from the first record.
-        writer.write_record(["key", "estimate", "lower", "upper", "source"])?;
-    }
-    for record in records(view, format) {
-        writer.serialize(record)?;
+    writer.write_record(["key", "estimate", "lower", "upper", "source"])?;
+    for Record { key, estimate, lower, upper, source } in records {
+        let [estimate, lower, upper] = [estimate, lower, upper].map(|count| count.to_string());
+        writer.write_record([
+            &key.0[..],
+            estimate.as_bytes(),
+            lower.as_bytes(),
+            upper.as_bytes(),
+            source.as_bytes(),
+        ])?;
     }
     Ok(writer.flush()?)
+}
+
+fn jsonl(records: impl Iterator<Item = Record>, out: &mut dyn Write) -> anyhow::Result<()> {
+    for record in records {
+        serde_json::to_writer(&mut *out, &record)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
 }

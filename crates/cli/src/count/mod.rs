@@ -10,10 +10,11 @@ mod parallel;
 mod parquet;
 pub mod resume;
 pub mod text;
+mod warnings;
 
 use std::collections::hash_map::RandomState;
+use std::ffi::OsString;
 use std::hash::BuildHasher;
-use std::io::BufRead;
 use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use ucl_streams::{Format, Progress, ReadError, ReadSummary, Source, read};
 
 use crate::fail::{Usage, harmless};
 use crate::input::{self, InputArgs, check_files};
+use crate::key::each_line;
 use crate::progress::Bar;
 use answer::{Answer, Asked};
 use counter::{Counter, Skipped};
@@ -101,7 +103,7 @@ pub struct Args {
     /// Threads for decoding [default: one per core]; with several inputs, also for counting them side by side.
     ///
     /// Each of these threads then has a data plane of the full --memory, as that many devices would have, and takes every
-    /// N-th input; their counts are merged at the end. Not with --every, --limit and --save-every, which go by the order of
+    /// N-th input; their counts are merged at the end. In JSON, planes is their number, and memory that of each. Not with --every, --limit and --save-every, which go by the order of
     /// all inputs, nor with --resume, which goes on in the data plane of the state.
     #[arg(long, value_name = "N", value_parser = threads, help_heading = "Sketch")]
     threads: Option<usize>,
@@ -127,11 +129,11 @@ pub struct Args {
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20, help_heading = "Answers")]
     top: usize,
 
-    /// Ask for these keys, written as they are printed.
-    #[arg(short, long, value_name = "KEY", num_args = 1.., help_heading = "Answers")]
-    query: Vec<String>,
+    /// Ask for this key, written as it is printed; may be repeated.
+    #[arg(short, long, value_name = "KEY", help_heading = "Answers")]
+    query: Vec<OsString>,
 
-    /// Ask for the keys in this file, one a line.
+    /// Ask for the keys in this file, one a line; they need not be UTF-8.
     #[arg(long, value_name = "FILE", help_heading = "Answers")]
     query_file: Option<PathBuf>,
 
@@ -153,11 +155,15 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = epochs, help_heading = "Answers")]
     keep: Option<usize>,
 
-    /// Print every known key as CSV, and nothing else.
+    /// Print every known key as CSV, and nothing else. Escaped on a terminal; elsewhere as --out writes it.
     #[arg(long, conflicts_with_all = ["json", "every", "audit"], help_heading = "Answers")]
     all: bool,
 
     /// Write every known key to this file: .csv, .jsonl or .parquet.
+    ///
+    /// Keys are written as they are, without the escapes of the screen (hex:…). CSV holds their bytes, quoted where needed. Parquet
+    /// has a column of text, or of plain binary if a key is not valid UTF-8. In JSON, here and with --json, such a key is null and
+    /// key_hex has its bytes in hexadecimal. If writing fails, an old file stays as it was.
     #[arg(short, long, value_name = "FILE", help_heading = "Answers")]
     out: Option<Target>,
 
@@ -165,7 +171,7 @@ pub struct Args {
     #[arg(long, help_heading = "Answers")]
     audit: bool,
 
-    /// Print one JSON object.
+    /// Print one JSON object. Its warnings are what the summary and standard error would say.
     #[arg(long, help_heading = "Answers")]
     json: bool,
 
@@ -177,7 +183,7 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   zcat access.log.gz | ucl count --format field:1 --memory 64KB
-  ucl count access.log.gz --format field:1 --query 10.0.0.1 10.0.0.2
+  ucl count access.log.gz --format field:1 --query 10.0.0.1 --query 10.0.0.2
   ucl count sales.csv --format csv:product --weight amount --out sales.parquet
   ucl count capture.pcapng --format pcap:src --weight bytes --prefix 192.168.
   tail -f access.log | ucl count --format field:7 --every 10s
@@ -193,6 +199,14 @@ impl Args {
 
     fn decoder(&self) -> DecoderKind {
         self.decoder.unwrap_or(DecoderKind::Delta)
+    }
+
+    /// A second key after one --query is an input that is not there.
+    fn once_a_key(&self, error: anyhow::Error) -> anyhow::Error {
+        if self.query.is_empty() {
+            return error;
+        }
+        anyhow::anyhow!("{error} (if this is a key: --query takes one, so write --query before each)")
     }
 }
 
@@ -268,7 +282,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         KeyFormat::Fixed(bytes) => Some(bytes.into()),
         KeyFormat::Digest => None,
     };
-    check_files(&sources, &options)?;
+    check_files(&sources, &options).map_err(|error| args.once_a_key(error))?;
     check_outputs(args, &sources)?;
 
     let progress = Arc::new(Progress::default());
@@ -331,23 +345,19 @@ fn conclude(
         bar.clear();
         anyhow::bail!("{message}");
     }
+    let covered = format!("the answer covers the {} before", crate::show::counted(summary.items, "item"));
+    let stopped = job.interrupt.load(Ordering::Relaxed).then(|| format!("stopped: {covered}"));
+    let failure = failure.map(|message| format!("{message}; {covered}"));
     bar.say("decoding");
-    let done = finish(counter, job, &summary);
+    let done = finish(counter, job, &summary, failure.as_deref().or(stopped.as_deref()), bar);
     bar.clear();
     input::notes(&summary);
-    let items = crate::show::counted(summary.items, "item");
-    match (failure, done) {
-        (None, Ok(())) if job.interrupt.load(Ordering::Relaxed) => {
-            eprintln!("ucl: stopped: the answer covers the {items} before");
-            Ok(())
-        }
-        (None, done) => done,
-        (Some(message), Ok(())) => anyhow::bail!("{message}; the answer covers the {items} before"),
-        (Some(message), Err(error)) => {
-            eprintln!("ucl: {}", harmless(&message));
-            Err(error)
-        }
+    match (failure, stopped) {
+        (Some(message), _) if done.is_ok() => anyhow::bail!(message),
+        (Some(message), _) | (None, Some(message)) => eprintln!("ucl: {}", harmless(&message)),
+        (None, None) => (),
     }
+    done
 }
 
 /// What all answers of a run have in common.
@@ -380,6 +390,7 @@ impl Job<'_> {
         answer.memory.budget = Some(self.budget);
         answer.seed = self.seed;
         answer.expected_keys = resume::expected_keys(&counter.sketch, self.budget);
+        answer.better_planned = resume::better_planned(&mut counter.sketch, self.budget, answer.keys_came());
         answer.planes = Some(self.planes).filter(|&planes| planes > 1);
         answer.weight = answer.weight.filter(|_| self.weighted);
         answer.scale = self.scale;
@@ -387,6 +398,8 @@ impl Job<'_> {
         answer.zero_weight = summary.zero_weight;
         answer.counting = counted.as_secs_f64();
         answer.seconds = self.start.elapsed().as_secs_f64();
+        answer.peak_resident_bytes = crate::process::peak_resident_bytes();
+        answer.warnings = warnings::all(&answer);
         Ok((answer, view))
     }
 
@@ -397,19 +410,33 @@ impl Job<'_> {
 }
 
 /// Answers for the whole input, in every way that was asked for.
-fn finish(counter: &mut Counter, job: &Job<'_>, summary: &ReadSummary) -> anyhow::Result<()> {
+/// `early` tells why that is not all of it.
+fn finish(
+    counter: &mut Counter,
+    job: &Job<'_>,
+    summary: &ReadSummary,
+    early: Option<&str>,
+    bar: &Bar,
+) -> anyhow::Result<()> {
     // Before a training that a longer stream would not have had; and the answer is given even if this fails.
     let saved = job.save(counter);
-    answer(counter, job, summary)?;
+    answer(counter, job, summary, early, bar)?;
     saved
 }
 
-fn answer(counter: &mut Counter, job: &Job<'_>, summary: &ReadSummary) -> anyhow::Result<()> {
+fn answer(
+    counter: &mut Counter,
+    job: &Job<'_>,
+    summary: &ReadSummary,
+    early: Option<&str>,
+    bar: &Bar,
+) -> anyhow::Result<()> {
     let args = job.args;
     crate::stored::train_if_not_ready(&mut counter.sketch)?;
     if args.all {
         let view = counter.sketch.view()?;
-        export::csv(&view, job.format, std::io::stdout().lock())?;
+        bar.clear();
+        export::print(&view, job.format)?;
         if let Some(told) = Skipped::of(summary).told() {
             eprintln!("ucl: skipped {told}");
         }
@@ -420,10 +447,13 @@ fn answer(counter: &mut Counter, job: &Job<'_>, summary: &ReadSummary) -> anyhow
     }
     let (mut answer, view) = job.answer(counter, summary)?;
     answer.self_check = view.self_check()?;
+    answer.warnings.extend(early.map(str::to_owned));
     let text = if args.json { serde_json::to_string(&answer)? + "\n" } else { text::whole(&answer) };
     if let Some(target) = &args.out {
         target.write(&view, job.format)?;
     }
+    // What is printed would follow the bar on its line.
+    bar.clear();
     crate::show::print(text)
 }
 
@@ -467,18 +497,15 @@ fn deduced_keys(sources: &[Source], format: &Format) -> KeyFormat {
 
 /// The keys of `--query` and `--query-file`, checked before anything is read.
 fn queried_keys(args: &Args, format: &Format) -> anyhow::Result<Vec<Vec<u8>>> {
-    let parse = |text: &str| format.parse_key(text).map_err(Usage::because);
-    let mut keys = args.query.iter().map(|text| parse(text)).collect::<Result<Vec<_>, _>>()?;
+    let parse = |key: &OsString| format.parse_key_bytes(key.as_encoded_bytes()).map_err(Usage::because);
+    let mut keys = args.query.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
     if let Some(path) = &args.query_file {
-        let shown = path.display();
+        let shown = path.display().to_string();
         let file = std::fs::File::open(path).map_err(|error| anyhow::anyhow!("cannot open {shown}: {error}"))?;
-        for (line, text) in std::io::BufReader::new(file).lines().enumerate() {
-            let text = text.map_err(|error| anyhow::anyhow!("{shown}, line {}: {error}", line + 1))?;
-            let text = text.strip_suffix('\r').unwrap_or(&text);
-            if !text.is_empty() {
-                keys.push(parse(text).map_err(|error| Usage(format!("{shown}, line {}: {error}", line + 1)))?);
-            }
-        }
+        each_line(std::io::BufReader::new(file), &shown, format, |key| {
+            keys.push(key);
+            Ok(())
+        })?;
     }
     Ok(keys)
 }

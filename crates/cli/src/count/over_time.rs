@@ -5,8 +5,8 @@ use ucl_sketch::{DecoderKind, KeyId, QueryView};
 use ucl_streams::Format;
 
 use super::Args;
-use super::answer::shown_key;
 use crate::fail::Usage;
+use crate::key::Key;
 
 /// Epochs compared by `--changes`, if `--last` does not say.
 const COMPARED: usize = 16;
@@ -46,7 +46,7 @@ impl Period {
     pub fn ask(&self, view: &QueryView, format: &Format) -> OverTime {
         let series = view.series();
         let kept = series.len();
-        let name = |key: KeyId| shown_key(view, format, key);
+        let name = |key: KeyId| Key::known(view, format, key);
         // Items before an epoch began: the end of the one before, if that is kept.
         let begin = |epoch: usize| match epoch {
             0 if series.dropped() == 0 => Some(0),
@@ -124,7 +124,8 @@ pub struct Last {
 /// A key's count in a span.
 #[derive(Debug, Serialize)]
 pub struct Count {
-    pub key: String,
+    #[serde(flatten)]
+    pub key: Key,
     pub count: u64,
 }
 
@@ -138,7 +139,8 @@ pub struct Changes {
 /// A key's count per epoch of the usual length, before and after.
 #[derive(Debug, Serialize)]
 pub struct Change {
-    pub key: String,
+    #[serde(flatten)]
+    pub key: Key,
     pub before: f64,
     pub after: f64,
 }

@@ -33,26 +33,49 @@ enum Physical {
     ByteArray = 6,
 }
 
+/// What the values of a column mean.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    Count,
+    Text,
+    /// Bytes without a logical type, for keys that are not all valid UTF-8.
+    Bytes,
+}
+
+impl Meaning {
+    fn physical(self) -> Physical {
+        match self {
+            Meaning::Count => Physical::Int64,
+            Meaning::Text | Meaning::Bytes => Physical::ByteArray,
+        }
+    }
+}
+
 /// One column: its name, type, and how a record's value is written.
 struct Column {
     name: &'static str,
-    kind: Physical,
+    meaning: Meaning,
     write: fn(&Record, &mut Vec<u8>),
 }
 
-fn put_text(text: &str, out: &mut Vec<u8>) {
-    // Keys have at most 65,535 bytes, twice as many digits.
-    out.extend((text.len() as u32).to_le_bytes());
-    out.extend(text.as_bytes());
+fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    // Keys have at most 65,535 bytes.
+    out.extend((bytes.len() as u32).to_le_bytes());
+    out.extend(bytes);
 }
 
-const COLUMNS: [Column; 5] = [
-    Column { name: "key", kind: Physical::ByteArray, write: |r, out| put_text(&r.key, out) },
-    Column { name: "estimate", kind: Physical::Int64, write: |r, out| out.extend(r.estimate.to_le_bytes()) },
-    Column { name: "lower", kind: Physical::Int64, write: |r, out| out.extend(r.lower.to_le_bytes()) },
-    Column { name: "upper", kind: Physical::Int64, write: |r, out| out.extend(r.upper.to_le_bytes()) },
-    Column { name: "source", kind: Physical::ByteArray, write: |r, out| put_text(r.source, out) },
-];
+/// The columns. The keys are a column of text only if all of them are: readers refuse text that is not valid UTF-8.
+fn columns(records: &[Record]) -> [Column; 5] {
+    let text = records.iter().all(|record| std::str::from_utf8(&record.key.0).is_ok());
+    let key = if text { Meaning::Text } else { Meaning::Bytes };
+    [
+        Column { name: "key", meaning: key, write: |r, out| put_bytes(&r.key.0, out) },
+        Column { name: "estimate", meaning: Meaning::Count, write: |r, out| out.extend(r.estimate.to_le_bytes()) },
+        Column { name: "lower", meaning: Meaning::Count, write: |r, out| out.extend(r.lower.to_le_bytes()) },
+        Column { name: "upper", meaning: Meaning::Count, write: |r, out| out.extend(r.upper.to_le_bytes()) },
+        Column { name: "source", meaning: Meaning::Text, write: |r, out| put_bytes(r.source.as_bytes(), out) },
+    ]
+}
 
 /// Where a column lies in the file.
 struct Chunk {
@@ -61,23 +84,23 @@ struct Chunk {
 }
 
 /// Writes the records as one Parquet file.
-pub fn write(records: impl Iterator<Item = Record>, out: &mut impl Write) -> io::Result<()> {
-    let records: Vec<Record> = records.collect();
+pub fn write(records: Vec<Record>, out: &mut dyn Write) -> io::Result<()> {
+    let columns = columns(&records);
     out.write_all(MAGIC)?;
     let mut offset = MAGIC.len();
     let mut chunks = Vec::new();
-    for column in &COLUMNS {
+    for column in &columns {
         let bytes = write_pages(column, &records, out)?;
         chunks.push(Chunk { offset, bytes });
         offset += bytes;
     }
-    let footer = footer(records.len(), &chunks);
+    let footer = footer(records.len(), &columns, &chunks);
     out.write_all(&footer)?;
     out.write_all(&(footer.len() as u32).to_le_bytes())?;
     out.write_all(MAGIC)
 }
 
-fn write_pages(column: &Column, records: &[Record], out: &mut impl Write) -> io::Result<usize> {
+fn write_pages(column: &Column, records: &[Record], out: &mut dyn Write) -> io::Result<usize> {
     let mut written = 0;
     let mut page = Vec::new();
     let mut values = 0;
@@ -110,15 +133,15 @@ fn page_header(values: usize, bytes: usize) -> Vec<u8> {
     header.end()
 }
 
-fn footer(rows: usize, chunks: &[Chunk]) -> Vec<u8> {
+fn footer(rows: usize, columns: &[Column], chunks: &[Chunk]) -> Vec<u8> {
     let mut file = Thrift::default();
     file.i32(1, 1);
-    file.structures(2, COLUMNS.len() + 1, |i, element| match i.checked_sub(1) {
+    file.structures(2, columns.len() + 1, |i, element| match i.checked_sub(1) {
         None => {
             element.text(4, "counts");
-            element.i32(5, COLUMNS.len() as i64);
+            element.i32(5, columns.len() as i64);
         }
-        Some(i) => schema_element(&COLUMNS[i], element),
+        Some(i) => schema_element(&columns[i], element),
     });
     file.i64(3, rows as i64);
     // Readers are told to expect no row group without rows.
@@ -126,9 +149,9 @@ fn footer(rows: usize, chunks: &[Chunk]) -> Vec<u8> {
         group.structures(1, chunks.len(), |i, chunk| {
             chunk.i64(2, chunks[i].offset as i64);
             chunk.structure(3, |meta| {
-                meta.i32(1, COLUMNS[i].kind as i64);
+                meta.i32(1, columns[i].meaning.physical() as i64);
                 meta.i32_list(2, &[PLAIN, RLE]);
-                meta.text_list(3, &[COLUMNS[i].name]);
+                meta.text_list(3, &[columns[i].name]);
                 meta.i32(4, UNCOMPRESSED);
                 meta.i64(5, rows as i64);
                 meta.i64(6, chunks[i].bytes as i64);
@@ -146,21 +169,25 @@ fn footer(rows: usize, chunks: &[Chunk]) -> Vec<u8> {
 fn schema_element(column: &Column, element: &mut Thrift) {
     const UTF8: i64 = 0;
     const UINT_64: i64 = 14;
-    element.i32(1, column.kind as i64);
+    element.i32(1, column.meaning.physical() as i64);
     element.i32(3, REQUIRED);
     element.text(4, column.name);
     // The old annotation for old readers, then the new one.
-    if column.kind == Physical::ByteArray {
-        element.i32(6, UTF8);
-        element.structure(10, |logical| logical.structure(1, |_string| ()));
-    } else {
-        element.i32(6, UINT_64);
-        element.structure(10, |logical| {
-            logical.structure(10, |integer| {
-                integer.i8(1, 64);
-                integer.falsehood(2);
+    match column.meaning {
+        Meaning::Bytes => (),
+        Meaning::Text => {
+            element.i32(6, UTF8);
+            element.structure(10, |logical| logical.structure(1, |_string| ()));
+        }
+        Meaning::Count => {
+            element.i32(6, UINT_64);
+            element.structure(10, |logical| {
+                logical.structure(10, |integer| {
+                    integer.i8(1, 64);
+                    integer.falsehood(2);
+                });
             });
-        });
+        }
     }
 }
 
@@ -269,14 +296,16 @@ impl Thrift {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::KeyData;
 
-    fn record(key: &str, estimate: u64) -> Record {
-        Record { key: key.to_owned(), estimate, lower: estimate / 2, upper: u64::MAX - estimate, source: "decoded" }
+    fn record(key: impl AsRef<[u8]>, estimate: u64) -> Record {
+        let key = KeyData(key.as_ref().to_vec());
+        Record { key, estimate, lower: estimate / 2, upper: u64::MAX - estimate, source: "decoded" }
     }
 
     fn written(records: Vec<Record>) -> Vec<u8> {
         let mut out = Vec::new();
-        write(records.into_iter(), &mut out).unwrap();
+        write(records, &mut out).unwrap();
         out
     }
 
@@ -285,6 +314,8 @@ mod tests {
     fn the_file_is_the_one_that_other_readers_understood() {
         let golden = include_bytes!("../../tests/golden/two_rows.parquet");
         assert_eq!(written(vec![record("grün", 1 << 63), record("", 0)]), golden);
+        let golden = include_bytes!("../../tests/golden/two_rows_of_bytes.parquet");
+        assert_eq!(written(vec![record("grün", 1 << 63), record(b"\xff\0", 0)]), golden);
     }
 
     #[test]

@@ -1,0 +1,89 @@
+//! Keys on their way out and in: escaped for people at a terminal, as they are for programs.
+
+use std::io::BufRead;
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use ucl_sketch::{KeyId, QueryView};
+use ucl_streams::Format;
+
+use crate::fail::Usage;
+
+/// A key in both forms. In JSON it has the fields of [`KeyData`].
+#[derive(Clone, Debug)]
+pub struct Key {
+    /// For a terminal: `hex:…` where the key is not plain text.
+    pub shown: String,
+    /// For programs, where that differs.
+    data: Option<Vec<u8>>,
+}
+
+impl Key {
+    pub fn new(format: &Format, key: &[u8]) -> Self {
+        let (shown, data) = (format.key_display(key), format.key_data(key));
+        let data = (*data != *shown.as_bytes()).then(|| data.into_owned());
+        Self { shown, data }
+    }
+
+    /// A known key. If the Bloom filter kept its name from us, there is only its digest, as `digest:…`.
+    pub fn known(view: &QueryView, format: &Format, id: KeyId) -> Self {
+        let registry = view.registry();
+        if registry.is_named(id) {
+            return Self::new(format, registry.key(id));
+        }
+        Self { shown: format!("digest:{}", hex(registry.identity_of(id))), data: None }
+    }
+
+    pub fn into_data(self) -> KeyData {
+        KeyData(self.data.unwrap_or_else(|| self.shown.into_bytes()))
+    }
+}
+
+impl Serialize for Key {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_bytes(self.data.as_deref().unwrap_or(self.shown.as_bytes()), serializer)
+    }
+}
+
+/// A key as data files hold it. In JSON, `key` is its text; where the bytes are not valid UTF-8, `key` is null and
+/// `key_hex` has them in hexadecimal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyData(pub Vec<u8>);
+
+impl Serialize for KeyData {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_bytes(&self.0, serializer)
+    }
+}
+
+fn serialize_bytes<S: Serializer>(data: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    let text = std::str::from_utf8(data).ok();
+    let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry("key", &text)?;
+    if text.is_none() {
+        map.serialize_entry("key_hex", &hex(data))?;
+    }
+    map.end()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Reads keys, one a line; empty lines are none. A line need not be UTF-8.
+pub fn each_line(
+    lines: impl BufRead,
+    shown: &str,
+    format: &Format,
+    mut each: impl FnMut(Vec<u8>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    for (line, bytes) in lines.split(b'\n').enumerate() {
+        let place = || format!("{shown}, line {}", line + 1);
+        let bytes = bytes.map_err(|error| anyhow::anyhow!("{}: {error}", place()))?;
+        let bytes = bytes.strip_suffix(b"\r").unwrap_or(&bytes);
+        if !bytes.is_empty() {
+            each(format.parse_key_bytes(bytes).map_err(|error| Usage(format!("{}: {error}", place())))?)?;
+        }
+    }
+    Ok(())
+}
