@@ -9,6 +9,7 @@ use ucl_streams::Source;
 
 use crate::fail::{Usage, harmless};
 use crate::input::{self, InputArgs, check_files};
+use crate::process::peak_resident_bytes;
 use crate::progress::Spinner;
 use crate::show;
 
@@ -119,6 +120,8 @@ pub struct Args {
     plot: Option<PathBuf>,
 
     /// Print one JSON object per method, budget and seed, as each is done.
+    ///
+    /// peak_resident_bytes is the most RAM that the process has taken so far, the stream and its exact counts included.
     #[arg(long, help_heading = "Output")]
     json: bool,
 }
@@ -184,11 +187,22 @@ fn measure_all(args: &Args, registry: &Registry, spinner: &Spinner) -> anyhow::R
         spinner.say(format!("{} of {}: {name}, {size}, seed {seed}", number + 1, jobs.len()));
         let row = measure(method, &stream, budget, seed, &experiment.options).row;
         if args.json {
-            show::print(row.to_json() + "\n")?;
+            show::print(json(&row)? + "\n")?;
         }
         rows.push(row);
     }
     Ok((stream, rows))
+}
+
+/// A row, and what the process has taken so far.
+fn json(row: &Row) -> serde_json::Result<String> {
+    #[derive(serde::Serialize)]
+    struct Line<'r> {
+        #[serde(flatten)]
+        row: &'r Row,
+        peak_resident_bytes: Option<usize>,
+    }
+    serde_json::to_string(&Line { row, peak_resident_bytes: peak_resident_bytes() })
 }
 
 fn selected<'r>(args: &Args, registry: &'r Registry) -> anyhow::Result<Vec<&'r Method>> {
@@ -268,6 +282,10 @@ fn report(stream: &Recording, rows: &[Row], args: &Args) -> String {
     let mut text = format!("{}: {items} items, {keys} keys; an exact hash map takes {map}\n\n", stream.name());
     text += &show::table(&header, &right, summaries.iter().map(cells));
     let mut notes: Vec<String> = Vec::new();
+    if let Some(peak) = peak_resident_bytes() {
+        let peak = show::bytes(peak);
+        notes.push(format!("The process took {peak} of RAM at its peak, the stream and its exact counts included."));
+    }
     if args.seeds > 1 {
         let last = args.seed.wrapping_add(args.seeds - 1);
         notes.push(format!("Mean ± standard deviation of {} seeds, {} to {last}.", args.seeds, args.seed));

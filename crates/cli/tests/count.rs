@@ -33,7 +33,8 @@ fn lines_from_a_pipe() {
 fn everything_that_can_be_asked() {
     let folder = Folder::with("words", words());
     folder.write("keys", "fig\r\ngrape\n\n");
-    let args = "count words --seed 1 --top 2 --query apple nothing --query-file keys --prefix b --prefix d --audit";
+    let args =
+        "count words --seed 1 --top 2 --query apple --query nothing --query-file keys --prefix b --prefix d --audit";
     insta::assert_snapshot!(folder.run(args).fine());
 }
 
@@ -46,6 +47,97 @@ fn far_more_keys_than_planned_for_are_told_of() {
     assert!(!told(few) && told(many) && !told(&format!("{many} --expected-keys 2000")));
     let answer = Folder::new().run(many).fine();
     assert!(answer.contains("planned for 512: --expected-keys 2"), "2,342 came: {answer}");
+}
+
+/// Advice is given only where it helps: the counts are better with it.
+#[test]
+fn the_advice_on_expected_keys_is_good() {
+    let folder = Folder::new();
+    let run = |args: &str| folder.run(&format!("count {args} --seed 1 --audit --top 0 --json")).json();
+    let error = |answer: &serde_json::Value| answer["audit"]["aae"].as_f64().unwrap();
+    let advised = |answer: &serde_json::Value| -> Option<u64> {
+        let warnings = answer["warnings"].as_array().unwrap();
+        warnings.iter().find_map(|told| {
+            let keys = told.as_str().unwrap().split("--expected-keys ").nth(1)?;
+            keys.split(' ').next().unwrap().parse().ok()
+        })
+    };
+    for args in [
+        "zipf:0.8:200000:13312 --memory 16KB",
+        "zipf:1.1:200000:13312 --memory 16KB",
+        "zipf:0.8:266240:53248 --memory 64KB",
+        "zipf:0.8:200000:13312 --memory 16KB --decoder em",
+        "zipf:0.8:200000:13312 --memory 16KB --report-rule new --interval 500",
+    ] {
+        let plain = run(args);
+        let keys = advised(&plain).unwrap_or_else(|| panic!("{args}: {}", plain["warnings"]));
+        let better = run(&format!("{args} --expected-keys {keys}"));
+        assert!(error(&better) < 0.9 * error(&plain), "{args}: {} -> {}", error(&plain), error(&better));
+    }
+    for args in [
+        "zipf:0.5:1500000:700000 --memory 1MB",
+        "zipf:0.8:200000:13312 --memory 16KB --interval 500",
+        "zipf:0.8:200000:13312 --memory 16KB --counter-bits 8",
+        "zipf:0.8:200000:13312 --memory 16KB --decoder cm",
+        "zipf:0.8:200000:13312 --memory 16KB --decoder lsmr",
+    ] {
+        let plain = run(args);
+        assert!(plain["keys"].as_u64().unwrap() > 2 * plain["memory"]["budget"].as_u64().unwrap() / 4, "{args}");
+        assert_eq!(advised(&plain), None, "{args}: {}", plain["warnings"]);
+    }
+}
+
+/// All that the summary or standard error would say.
+#[test]
+fn json_has_the_warnings() {
+    let folder = Folder::with("log", "a 1\nb x\n");
+    let warnings = |args: &str| folder.run(&format!("{args} --seed 1 --json")).json()["warnings"].take();
+    assert_eq!(warnings("count log --format field:1"), json!([]));
+    assert_eq!(
+        warnings("count log --format field:1 --weight 2 --on-error skip")[0].as_str().unwrap().split(';').next(),
+        Some("skipped 1 bad record")
+    );
+    let full = warnings("count zipf:0.5:100000:50000 --memory 2KB");
+    assert_eq!(full[0], "an unknown number of keys was never reported");
+    let advice = "far more keys came than planned for: more --memory or --expected-keys would name them";
+    assert_eq!(full[1], advice);
+    let lost = warnings("count zipf:1.0:20000:3000 --memory 8KB --interval 1000 --expected-keys 300 --report-rule new");
+    assert!(lost.to_string().contains("in the sketch fits no known key"), "{lost}");
+    let arp = [vec![0xff; 6], vec![2, 0, 0, 0, 0, 1, 8, 6], vec![0; 28]].concat();
+    folder.write("net.pcap", capture(&[arp]));
+    assert_eq!(warnings("count net.pcap --format pcap"), json!(["1 packet without IP"]));
+    // Input that ends in mid-record is told of on standard error as well.
+    folder.write("cut", "12345");
+    let cut = folder.run("count cut --format records:4 --seed 1 --json");
+    let answer: serde_json::Value = serde_json::from_str(&cut.out).unwrap();
+    assert_eq!((cut.code, cut.err), (1, format!("ucl: {}\n", answer["warnings"][0].as_str().unwrap())));
+}
+
+/// `-q KEY FILE` asks for one key of a file.
+#[test]
+fn a_query_takes_one_key() {
+    let folder = Folder::with("words", words());
+    let answer = folder.run("count -q apple words --json --seed 1").json();
+    assert_eq!((&answer["items"], &answer["queries"][0]["estimate"]), (&json!(127), &json!(64)));
+    let said = folder.run("count words --query apple fig").failed(1);
+    insta::assert_snapshot!(said, @"ucl: cannot open fig: No such file or directory (os error 2) (if this is a key: --query takes one, so write --query before each)");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_the_process_takes_is_told() {
+    let folder = Folder::with("words", words());
+    let text = folder.run("count words --seed 1").out;
+    let line = text.lines().find(|line| line.starts_with(" process ")).unwrap();
+    assert!(line.ends_with(" of RAM at its peak, everything included"), "{line}");
+    // It grows with the keys, as the account does.
+    let peak = |keys: u32| {
+        let answer = folder.run(&format!("count zipf:0:{keys}:100000000 --seed 1 --top 0 --json")).json();
+        let of = |value: &serde_json::Value| value.as_u64().unwrap();
+        assert!(of(&answer["peak_resident_bytes"]) > of(&answer["control"]["used"]), "the account is a part of it");
+        of(&answer["peak_resident_bytes"])
+    };
+    assert!(peak(400_000) > peak(1_000) + 400_000 * 20);
 }
 
 /// A Bloom filter that claims every key cannot tell how many there were.
@@ -94,9 +186,12 @@ fn the_report_rule_can_be_chosen() {
 #[test]
 fn json_has_exactly_these_fields() {
     let folder = Folder::with("words", words());
-    let mut answer = folder.run("count words --seed 1 --top 2 --json --query fig none").json();
+    let mut answer = folder.run("count words --seed 1 --top 2 --json -q fig -q none").json();
     let seconds = answer["seconds"].take();
     assert!(seconds.as_f64().unwrap() > 0.0);
+    // The sketch alone has 64KB, and Linux counts pages. Other systems do not tell.
+    let peak = answer.as_object_mut().unwrap().remove("peak_resident_bytes");
+    assert!(peak.map_or(!cfg!(target_os = "linux"), |peak| peak.as_u64().unwrap() > 65_536));
     assert_eq!(
         answer["top"][0],
         json!({"key": "apple", "estimate": 64, "lower": answer["top"][0]["lower"], "upper": 64, "source": answer["top"][0]["source"]})
@@ -104,7 +199,7 @@ fn json_has_exactly_these_fields() {
     let fields: Vec<&String> = answer.as_object().unwrap().keys().collect();
     assert_eq!(
         fields,
-        ["control", "decoder", "entropy", "items", "keys", "memory", "queries", "seconds", "seed", "top"]
+        ["control", "decoder", "entropy", "items", "keys", "memory", "queries", "seconds", "seed", "top", "warnings"]
     );
     insta::assert_snapshot!(serde_json::to_string_pretty(&answer).unwrap());
 }
@@ -138,7 +233,7 @@ fn several_inputs_are_counted_side_by_side() {
         assert_eq!(sorted(&both), sorted(&alone), "{decoder}");
     }
     let text = folder.run(&format!("{args} --threads 5")).fine();
-    assert!(text.contains("in each of 3 data planes, as on so many devices"), "{text}");
+    assert!(text.contains(" memory    192KB of 192KB (3 data planes, merged for this answer); in each: "), "{text}");
     assert!(alone.get("planes").is_none());
     // Bad records in any of them are counted, or end it.
     folder.write("d", "x 1\ny\n");
@@ -222,11 +317,13 @@ fn crlf_lines_are_the_same_keys() {
 #[test]
 fn binary_keys_are_shown_and_asked_for_as_hex() {
     let folder = Folder::with("records", b"\x00\x01\xff\xfe\x00\x01\xff\xfeabcd");
-    let answer = folder.run("count records --format records:4 --json --seed 1 --query 0x0001fffe abcd").json();
-    assert_eq!(top(&answer), pairs(&[("0x0001fffe", 2), ("abcd", 1)]));
+    let args = "count records --format records:4 --seed 1 --query 0x0001fffe --query abcd";
+    let text = folder.run(args).fine();
+    assert_eq!(text.matches(" 0x0001fffe         2 ").count(), 2, "in the table and as an answer: {text}");
+    let answer = folder.run(&format!("{args} --json")).json();
     assert_eq!((&answer["queries"][0]["estimate"], &answer["queries"][1]["key"]), (&json!(2), &json!("abcd")));
-    let answer = folder.pipe(b"\xff\xfe\n\xff\xfe\n", "count --json --seed 1").json();
-    assert_eq!(top(&answer), pairs(&[("hex:fffe", 2)]));
+    let text = folder.pipe(b"\xff\xfe\n\xff\xfe\n", "count --seed 1 --query hex:fffe").fine();
+    assert_eq!(text.matches(" hex:fffe         2 ").count(), 2, "{text}");
 }
 
 #[test]
@@ -275,6 +372,7 @@ fn a_seed_fixes_everything() {
     let masked = |run: Run| {
         let mut answer = run.json();
         answer["seconds"].take();
+        answer["peak_resident_bytes"].take();
         answer
     };
     let args = "count zipf:1.2:30000 --memory 4KB --json --seed";
@@ -407,7 +505,7 @@ fn a_long_key_is_cut_in_the_table_and_whole_elsewhere() {
 #[test]
 fn mask_leaves_the_rest_alone() {
     assert_eq!(
-        mask("after 1.5 s: 3 items\n speed     1 items/s\n seed 1"),
+        mask("after 1.5 s: 3 items\n process   1MB of RAM\n speed     1 items/s\n seed 1"),
         "after [masked] s: 3 items\n speed     [masked]\n seed 1\n"
     );
 }

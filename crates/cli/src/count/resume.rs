@@ -14,6 +14,8 @@ use crate::stored::{Difference, FORMAT, HEADER, MEMORY, Reading, SCALE, Stored, 
 
 /// The number of keys by which the filter was sized, if it was given.
 const EXPECTED_KEYS: &str = "expected keys";
+/// The width of the counters, if it was given.
+const COUNTER_BITS: &str = "counter bits";
 
 /// Writes on a new sketch what a later run has to know.
 pub fn label(sketch: &mut UclSketch, args: &Args, format: &Format) {
@@ -30,6 +32,9 @@ pub fn label(sketch: &mut UclSketch, args: &Args, format: &Format) {
     }
     if let Some(keys) = args.expected_keys {
         sketch.set_label(EXPECTED_KEYS, keys.to_string());
+    }
+    if let Some(bits) = args.counter_bits {
+        sketch.set_label(COUNTER_BITS, bits.bits().to_string());
     }
 }
 
@@ -62,13 +67,14 @@ pub fn better_planned(sketch: &mut UclSketch, budget: usize, keys: u64) -> bool 
         };
         plan(decoder, request).ok().map(|plan| plan.shape)
     };
-    // Whether the width of the counters was given is not in a state, but the shape tells.
-    let expected = expected_keys(sketch, budget);
-    let mut bits = [None, Some(shape.counter_bits)].into_iter();
-    let Some(bits) = bits.find(|&bits| planned(expected, bits) == Some(shape)) else { return false };
+    let given = sketch.labels().get(COUNTER_BITS).map(|_| shape.counter_bits);
+    if planned(expected_keys(sketch, budget), given) != Some(shape) {
+        // Not planned, or changed since.
+        return false;
+    }
     // A filter that is emptied in time loses few keys with one hash more or less.
     let hashes = |other: Shape| if rule == ReportRule::Rotate { shape.bloom_hashes } else { other.bloom_hashes };
-    planned(keys, bits).is_some_and(|other| {
+    planned(keys, given).is_some_and(|other| {
         let fewer = other.geometry().counters() < shape.geometry().counters();
         !fewer && Shape { bloom_hashes: hashes(other), ..other } != shape
     })

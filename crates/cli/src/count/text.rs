@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::answer::{Answer, Row};
 use super::histogram;
 use super::over_time::{self, Changes, Last, Span};
+use super::warnings::{LOST_UNKNOWN, lost_unknown, more_keys, no_ip, substitute, unexplained};
 use crate::show::{bytes, count, counted, figure, rate, shorten, table};
 
 /// Longer keys are cut off in tables; `--json`, `--all` and `--out` have them whole.
@@ -22,7 +23,7 @@ pub fn whole(answer: &Answer) -> String {
 
 /// While the stream runs: where it is, and the tables.
 pub fn brief(answer: &Answer) -> String {
-    let (items, keys) = (counted(answer.items, "item"), counted(answer.keys as u64, "key"));
+    let (items, keys) = (counted(answer.items, "item"), counted(answer.keys as u64, "known key"));
     format!("after {:.1} s: {items}, {keys}\n{}\n", answer.seconds, tables(answer))
 }
 
@@ -58,7 +59,7 @@ fn header<'h>(names: &[&'h str], audited: bool) -> Vec<&'h str> {
 pub fn top(rows: &[Row], total: u64, audited: bool) -> String {
     let share = |row: &Row| format!("{:.2}%", 100.0 * row.estimate as f64 / total.max(1) as f64);
     let cells = |(i, row): (usize, &Row)| {
-        let key = shorten(&row.key, KEY_WIDTH);
+        let key = shorten(&row.key.shown, KEY_WIDTH);
         let cells = vec![(i + 1).to_string(), key, count(row.estimate), count(row.lower), count(row.upper), share(row)];
         with_truth(cells, row.truth, audited)
     };
@@ -75,7 +76,7 @@ fn span(span: Span) -> String {
 
 fn last(last: &Last) -> String {
     let cells = |(i, row): (usize, &over_time::Count)| {
-        vec![(i + 1).to_string(), shorten(&row.key, KEY_WIDTH), count(row.count)]
+        vec![(i + 1).to_string(), shorten(&row.key.shown, KEY_WIDTH), count(row.count)]
     };
     let rows = table(&["#", "key", "count"], &[true, false, true], last.keys.iter().enumerate().map(cells));
     format!("In the last {}:\n{rows}", span(last.span))
@@ -88,7 +89,7 @@ fn changes(changes: &Changes) -> String {
     let cells = |row: &over_time::Change| {
         let change = row.after - row.before;
         vec![
-            shorten(&row.key, KEY_WIDTH),
+            shorten(&row.key.shown, KEY_WIDTH),
             format!("{:.1}", row.before),
             format!("{:.1}", row.after),
             format!("{change:+.1}"),
@@ -104,7 +105,7 @@ fn changes(changes: &Changes) -> String {
 pub fn queries(rows: &[Row]) -> String {
     let audited = rows.iter().any(|row| row.truth.is_some());
     let cells = |row: &Row| {
-        let key = shorten(&row.key, KEY_WIDTH);
+        let key = shorten(&row.key.shown, KEY_WIDTH);
         let cells = vec![key, count(row.estimate), count(row.lower), count(row.upper), row.source.to_owned()];
         with_truth(cells, row.truth, audited)
     };
@@ -140,31 +141,32 @@ fn summary(answer: &Answer, text: &mut String) {
             line("items", format!("{} of weight {}{scale}", count(answer.items), count(weight)));
         }
     }
-    // A full filter would have lost far more than can be estimated.
-    let lost = if answer.or_more { UNKNOWN.to_owned() } else { about(answer.never_reported) };
+    let lost = if lost_unknown(answer) { LOST_UNKNOWN.to_owned() } else { about(answer.never_reported) };
     line("keys", format!("{} known, {lost} never reported", count(answer.keys as u64)));
     if let Some(advice) = more_keys(answer) {
         line("", advice);
     }
     line("entropy", format!("{:.3} bits", answer.entropy));
-    for (i, bar) in histogram::lines(&answer.histogram).into_iter().enumerate() {
-        line(if i == 0 { "counts" } else { "" }, bar);
+    if !answer.histogram.is_empty() {
+        line("counts", "how many keys have a count in each range; bars are logarithmic".to_owned());
+    }
+    for bar in histogram::lines(&answer.histogram) {
+        line("", bar);
     }
     line("memory", memory(answer));
     line("beside it", beside(answer));
-    if let Some(planes) = answer.planes {
-        line("", format!("in each of {planes} data planes, as on so many devices, merged for this answer"));
+    if let Some(peak) = answer.peak_resident_bytes {
+        line("process", format!("{} of RAM at its peak, everything included", bytes(peak)));
     }
     let per_second = rate(answer.items as f64 / answer.seconds.max(1e-9));
     let decoding = answer.seconds - answer.counting;
     line("speed", format!("{per_second} items/s: {:.2} s, of which {decoding:.2} s for this answer", answer.seconds));
-    line("decoder", decoder(answer));
+    line("decoder", substitute(answer).unwrap_or_else(|| answer.decoder.to_owned()));
     if let Some(check) = &answer.self_check {
         line("check", check.to_string());
     }
-    if answer.unexplained > 0 {
-        let label = if answer.self_check.is_some() { "" } else { "check" };
-        line(label, format!("a weight of {} in the sketch fits no known key", count(answer.unexplained)));
+    if let Some(told) = unexplained(answer) {
+        line(if answer.self_check.is_some() { "" } else { "check" }, told);
     }
     if let Some(kept) = &answer.over_time {
         let each = kept.bytes_kept / kept.epochs_kept.max(1);
@@ -178,8 +180,8 @@ fn summary(answer: &Answer, text: &mut String) {
     if answer.zero_weight > 0 {
         line("weight 0", counted(answer.zero_weight, "record") + ", not counted");
     }
-    if answer.no_ip > 0 {
-        line("no key", counted(answer.no_ip, "packet") + " without IP");
+    if let Some(told) = no_ip(answer) {
+        line("no key", told);
     }
     if let Some(audit) = &answer.audit {
         let exact = 100.0 * audit.exact;
@@ -191,29 +193,11 @@ fn summary(answer: &Answer, text: &mut String) {
     }
 }
 
-/// Far more keys than the sketch was planned for: the same bytes could be used better.
-fn more_keys(answer: &Answer) -> Option<String> {
-    let (known, lost, expected) = (answer.keys as u64, answer.never_reported, answer.expected_keys);
-    if lost.is_infinite() || answer.or_more && known > expected.saturating_mul(2) {
-        return Some(
-            "far more keys came than planned for: more --memory or --expected-keys would name them".to_owned(),
-        );
-    }
-    let came = known.saturating_add(lost.round() as u64);
-    let advice = || format!("planned for {}: --expected-keys {came} gives better counts another time", count(expected));
-    (came > expected.saturating_mul(2)).then(advice)
-}
-
-/// How many keys a full filter has lost.
-const UNKNOWN: &str = "an unknown number";
-
 fn about(lost: f64) -> String {
     match lost {
         lost if lost < 0.05 => "about 0".to_owned(),
         lost if lost < 10.0 => format!("about {lost:.1}"),
-        lost if lost.is_finite() => format!("about {}", count(lost.round() as u64)),
-        // The Bloom filter is so full that it claims nearly every key.
-        _ => UNKNOWN.to_owned(),
+        lost => format!("about {}", count(lost.round() as u64)),
     }
 }
 
@@ -229,8 +213,13 @@ fn memory(answer: &Answer) -> String {
     };
     let parts: Vec<String> =
         answer.memory.parts.iter().map(|(part, size)| format!("{} {}", name(part), bytes(*size))).collect();
-    let budget = answer.memory.budget.map_or(String::new(), |budget| format!(" of {}", bytes(budget)));
-    format!("{}{budget}: {}", bytes(answer.memory.used), parts.join(", "))
+    let planes = answer.planes.unwrap_or(1);
+    let budget = answer.memory.budget.map_or(String::new(), |budget| format!(" of {}", bytes(planes * budget)));
+    let each = match answer.planes {
+        None => String::new(),
+        Some(planes) => format!(" ({planes} data planes, merged for this answer); in each"),
+    };
+    format!("{}{budget}{each}: {}", bytes(planes * answer.memory.used), parts.join(", "))
 }
 
 /// The control plane's memory, by part, and per key where there are enough of them for that to mean anything.
@@ -242,12 +231,4 @@ fn beside(answer: &Answer) -> String {
         keys => format!(", {} bytes a key", answer.control.used / keys),
     };
     format!("{}{each}: {}", bytes(answer.control.used), parts.join(", "))
-}
-
-fn decoder(answer: &Answer) -> String {
-    if answer.decoder == answer.configured {
-        answer.decoder.to_owned()
-    } else {
-        format!("{} (for {}, which is not trained yet, or does worse here)", answer.decoder, answer.configured)
-    }
 }

@@ -1,0 +1,32 @@
+//! What the system says of this process.
+
+/// Returns the most memory that this process has had in RAM so far, in bytes (the peak of its resident set). `None` where
+/// the system does not tell: Linux does.
+pub fn peak_resident_bytes() -> Option<usize> {
+    peak(&std::fs::read_to_string("/proc/self/status").ok()?)
+}
+
+fn peak(status: &str) -> Option<usize> {
+    let size = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kilobytes: usize = size.trim().strip_suffix(" kB")?.trim_end().parse().ok()?;
+    kilobytes.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peak_is_found() {
+        assert_eq!(peak("Name:\tucl\nVmPeak:\t  9000 kB\nVmHWM:\t   5120 kB\nVmRSS:\t 4000 kB\n"), Some(5_242_880));
+        assert_eq!(peak("Name:\tucl\n"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_peak_grows_with_what_is_used() {
+        let before = peak_resident_bytes().unwrap();
+        let used = std::hint::black_box(vec![1u8; 2 * before]);
+        assert!(peak_resident_bytes().unwrap() >= used.len());
+    }
+}
