@@ -204,8 +204,11 @@ impl UclSketch {
     /// Writes the state to a file, which is replaced if it is there.
     ///
     /// Whenever the process is killed or the power fails, the file is the old one or the new one, whole: the state goes into
-    /// a temporary file beside it (`.NAME.PROCESS-N.ucl-tmp`), is forced to the disk, and then takes the name. What a
-    /// killed process leaves behind is never read, and removed by a later save.
+    /// a temporary file beside it (`.ucl-RANDOM.tmp`), is forced to the disk, and then takes the name. Any number of
+    /// processes may save to the same file; the last one to finish wins. A process that is killed may leave its temporary file
+    /// behind. It is never read and never removed, because another process may be writing it: once none is, delete it.
+    ///
+    /// A symbolic link is followed, also one whose target is not there yet: the target is written and the link stays.
     pub fn save(&mut self, path: impl AsRef<Path>) -> Result<(), SaveError> {
         let (bytes, path) = (self.to_bytes()?, path.as_ref());
         atomic::write(path, &bytes).map_err(|error| SaveError::Write { path: path.to_owned(), error })
