@@ -63,7 +63,7 @@ pub(crate) struct EpochCounters<'a> {
 
 impl EpochCounters<'_> {
     pub fn get(&self, at: usize) -> i64 {
-        self.remainders.get(at) + if self.carried.is_empty() { 0 } else { self.carried.get(at) }
+        self.remainders.get(at).wrapping_add(if self.carried.is_empty() { 0 } else { self.carried.get(at) })
     }
 
     pub fn pack(mut self) -> Packed {
@@ -276,8 +276,12 @@ impl Segment {
             self.carried = Tally::zeros(counters);
         }
         let unit = self.config.shape.counter_bits.carry_unit(self.config.shape.signed());
-        let carried = times.checked_mul(unit).ok_or(ReportError::CarrySize { at, times })?;
-        self.carried.add_at(at as usize, carried);
+        // A signed remainder may be negative: then what was carried is up to 2^63, one more than a counter can have.
+        let most = 1u128 << 63;
+        if (i128::from(times) * i128::from(unit)).unsigned_abs() > most {
+            return Err(ReportError::CarrySize { at, times });
+        }
+        self.carried.add_at(at as usize, times.wrapping_mul(unit));
         self.carries = self.carries.wrapping_add(times as u64);
         Ok(())
     }
@@ -351,8 +355,10 @@ impl Segment {
         let unit = shape.counter_bits.carry_unit(shape.signed());
         let stray = self.carried.to_vec().iter().position(|carried| carried % unit != 0);
         ensure(stray.is_none(), || format!("the carries of counter {stray:?} are no multiple of {unit}"))?;
-        let carries = self.carried.to_vec().iter().fold(0u64, |sum, carried| sum.wrapping_add((carried / unit) as u64));
-        ensure(carries == self.carries, || format!("carries of {carries} in all, not {}", self.carries))?;
+        // Modulo 2^64, as what was carried to one signed counter may be 2^63 and more ([`Tally`]).
+        let carried = self.carried.to_vec().iter().fold(0u64, |sum, &carried| sum.wrapping_add(carried as u64));
+        let (carries, want) = (self.carries, self.carries.wrapping_mul(unit as u64));
+        ensure(carried == want, || format!("carries of {carried} in all, not {carries} of {unit} each"))?;
         // Lengths are what they should be: only now is anything built from them.
         let keys = std::mem::take(&mut self.keys);
         let Self { cumulative, carried, .. } = self;

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 
 /// Whole numbers that are added to. All have the same width: the least with which no sum so far was out of range.
 ///
+/// Sums are modulo 2^64. Counters are within 64 bits, so they come out exact, whatever the parts pass on the way: what was
+/// carried to a signed counter and its remainder may have different signs, and the former be 2^63 then.
+///
 /// ```
 /// use ucl_control_plane::Tally;
 /// let mut tally = Tally::zeros(3);
@@ -119,13 +122,13 @@ impl Tally {
     /// Adds all of them to others.
     #[expect(clippy::unnecessary_cast, reason = "not for every width")]
     pub fn add_to(&self, others: &mut [i64]) {
-        for_any_width!(&self.0, cells => others.iter_mut().zip(cells).for_each(|(other, &cell)| *other += cell as i64));
+        for_any_width!(&self.0, cells => others.iter_mut().zip(cells).for_each(|(other, &cell)| *other = other.wrapping_add(cell as i64)));
     }
 
     /// Adds to one of them.
     #[inline]
     pub fn add_at(&mut self, at: usize, more: i64) {
-        let sum = self.get(at) + more;
+        let sum = self.get(at).wrapping_add(more);
         loop {
             let fits = match &mut self.0 {
                 Cells::Bytes1(cells) => sum.try_into().map(|sum| cells[at] = sum).is_ok(),
@@ -150,7 +153,7 @@ impl Tally {
             Cells::Bytes2(cells) => add_if_all_fit!(cells, u16, more, u64),
             Cells::Bytes4(cells) => add_if_all_fit!(cells, u32, more, u64),
             Cells::Bytes8(cells) => {
-                cells.iter_mut().zip(more).for_each(|(cell, more)| *cell += more);
+                cells.iter_mut().zip(more).for_each(|(cell, &more)| *cell = cell.wrapping_add(more));
                 true
             }
         }
@@ -163,7 +166,7 @@ impl Tally {
             Cells::Bytes2(cells) => add_if_all_fit!(cells, u16, more, u32),
             Cells::Bytes4(cells) => add_if_all_fit!(cells, u32, more, u64),
             Cells::Bytes8(cells) => {
-                cells.iter_mut().zip(more).for_each(|(cell, &more)| *cell += i64::from(more));
+                cells.iter_mut().zip(more).for_each(|(cell, &more)| *cell = cell.wrapping_add(more.into()));
                 true
             }
         }

@@ -176,7 +176,7 @@ impl ControlPlane {
         floors.extend(heavy.missing(&self.moved).iter().map(|held| (held.key, held.count)));
         let open: Vec<i64> = self.segment.open_epoch(peeked.counters);
         let mut counters = self.segment.cumulative().to_vec();
-        counters.iter_mut().zip(&open).for_each(|(counter, open)| *counter += open);
+        counters.iter_mut().zip(&open).for_each(|(counter, &open)| *counter = counter.wrapping_add(open));
         let mut keys = self.keys.clone();
         keys.resize(registry.len(), Default::default());
         for &(key, count) in &floors {
@@ -350,10 +350,9 @@ pub(crate) fn upper_bounds(segment: &Segment, counters: &[i64], sketch_weight: u
                 return least(columns.indices(id), |at| counters[at]);
             }
             let entries = columns.indices(id).iter().enumerate();
-            signed_upper(
-                entries.map(|(e, &at)| (columns.coefficient(id, e) as i64) * counters[at as usize]),
-                sketch_weight,
-            )
+            let value =
+                |(e, &at): (usize, &u32)| columns.coefficient(id, e) as i128 * i128::from(counters[at as usize]);
+            signed_upper(entries.map(value), sketch_weight)
         })
         .collect()
 }
@@ -369,14 +368,14 @@ pub(crate) fn unknown_upper(
         return least(column.indices(), counter);
     }
     let entries = column.indices().iter().zip(column.signs());
-    signed_upper(entries.map(|(&at, &sign)| i64::from(sign) * counter(at as usize)), sketch_weight)
+    signed_upper(entries.map(|(&at, &sign)| i128::from(sign) * i128::from(counter(at as usize))), sketch_weight)
 }
 
 /// Count Sketch: `sign · y = x + (the others' weight, some of it negative)`, and the others have at most `W - x`, so
 /// `x <= (sign · y + W) / 2` in every row.
-fn signed_upper(values: impl Iterator<Item = i64>, sketch_weight: u64) -> u64 {
+fn signed_upper(values: impl Iterator<Item = i128>, sketch_weight: u64) -> u64 {
     // Both may be near 2^63.
-    let upper = |value: i64| ((i128::from(value) + i128::from(sketch_weight)) / 2).max(0) as u64;
+    let upper = |value: i128| ((value + i128::from(sketch_weight)) / 2).max(0) as u64;
     values.map(upper).min().unwrap_or(0)
 }
 

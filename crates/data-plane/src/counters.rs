@@ -225,17 +225,19 @@ impl Counters {
 
     #[inline]
     fn add_signed(&mut self, at: usize, negative: bool, weight: u64) -> i64 {
-        let weight = weight as i64;
-        let sum = self.get(at) + if negative { -weight } else { weight };
-        let unit = self.bits().carry_unit(true);
+        // A remainder and a weight below 2^63 may come to more than 64 bits.
+        let weight = i128::from(weight);
+        let sum = i128::from(self.get(at)) + if negative { -weight } else { weight };
+        let unit = i128::from(self.bits().carry_unit(true));
         if (-unit..unit).contains(&sum) {
             self.set_raw(at, sum as u64);
             return 0;
         }
-        // Rounded, half away from zero: the remainder is within half a unit of zero.
-        let times = (sum + sum.signum() * unit / 2) / unit;
+        // Rounded, half away from zero: the remainder is within half a unit of zero. The unit is a power of two.
+        let magnitude = (sum.unsigned_abs() + unit.unsigned_abs() / 2) >> unit.trailing_zeros();
+        let times = if sum < 0 { -(magnitude as i128) } else { magnitude as i128 };
         self.set_raw(at, (sum - times * unit) as u64);
-        times
+        times as i64
     }
 
     /// The remainder that counter `at` holds.
@@ -357,22 +359,28 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Remainders + carries are exactly what 64-bit counters would have held.
+        /// Remainders + carries are exactly what counters without a limit would have held, for every weight that is allowed.
         #[test]
         fn carries_make_every_width_exact(
-            adds in prop::collection::vec((0usize..5, any::<bool>(), prop_oneof![1u64..20, 1u64..100_000, 1u64..1 << 40]), 1..200),
+            adds in prop::collection::vec((0usize..5, any::<bool>(), prop_oneof![
+                1u64..20,
+                1u64..100_000,
+                1u64..1 << 40,
+                1u64..1 << 63,
+                (1u64 << 63) - (1 << 32)..1 << 63,
+            ]), 1..200),
             signed: bool,
             bits in prop::sample::select(&CounterBits::ALL[..]),
         ) {
             let mut counters = Counters::new(5, bits, signed);
-            let (mut carried, mut exact) = ([0i64; 5], [0i64; 5]);
+            let (mut carried, mut exact) = ([0i128; 5], [0i128; 5]);
             for (at, negative, weight) in adds {
                 let negative = negative && signed;
-                carried[at] += counters.add(at, negative, weight);
-                exact[at] += if negative { -(weight as i64) } else { weight as i64 };
+                carried[at] += i128::from(counters.add(at, negative, weight));
+                exact[at] += if negative { -i128::from(weight) } else { i128::from(weight) };
             }
-            let unit = bits.carry_unit(signed);
-            let rebuilt: Vec<i64> = counters.iter().zip(carried).map(|(r, c)| r + c * unit).collect();
+            let unit = i128::from(bits.carry_unit(signed));
+            let rebuilt: Vec<i128> = counters.iter().zip(carried).map(|(r, c)| i128::from(r) + c * unit).collect();
             prop_assert_eq!(rebuilt, exact.to_vec());
             let remainders: Vec<i64> = counters.iter().collect();
             prop_assert_eq!(counters.to_vec(), &remainders[..]);

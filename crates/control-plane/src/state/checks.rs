@@ -135,10 +135,8 @@ impl ControlPlane {
             )));
         };
         let carried = segment.carried().to_vec().into_iter().chain(std::iter::repeat(0));
-        let added = carried.zip(&counters).map(|(carried, rest)| carried.checked_add(*rest));
-        let Some(mut open) = added.collect::<Option<Vec<i64>>>() else {
-            return Err(Inconsistent("a counter's carries are beyond 2^63".into()));
-        };
+        // Modulo 2^64, as the segment's own sums; a counter that is out of range is refused next.
+        let mut open: Vec<i64> = carried.zip(&counters).map(|(carried, rest)| carried.wrapping_add(*rest)).collect();
         check_rows(&open, shape, open_weight)?;
         ensure(self.smallest_weight <= weight, || format!("a smallest weight of {}", self.smallest_weight))?;
         let entered = self.keys.iter().any(|key| key.entered());
