@@ -57,7 +57,7 @@ fn decoding(keys: u32, interval: usize, width: u32, pool: &ThreadPool) -> Durati
     pool.install(|| {
         take_a_core_each();
         for items in items.chunks(interval) {
-            data.insert_batch(items, &mut control);
+            data.insert_batch(items, &mut control).expect("few items");
             data.cut(&mut control);
         }
     });

@@ -75,7 +75,7 @@ fn cases<'a, const N: usize>(keys: &'a [[u8; N]], slots: u32) -> Vec<(String, Ru
         let batch: Run<'a> = Box::new(move || {
             let (mut plane, mut sink) = (plane::<N>(shape), Counting::default());
             for epoch in keys.chunks(INTERVAL) {
-                plane.insert_batch(epoch, &mut sink);
+                plane.insert_batch(epoch, &mut sink).expect("few items");
                 plane.cut(&mut sink);
             }
             sink.reports ^ sink.sum

@@ -244,6 +244,28 @@ pub enum ConfigError {
         /// Largest allowed.
         most: u64,
     },
+    /// Insert through [`DataPlane::insert_bytes`](crate::DataPlane::insert_bytes).
+    #[error("a sketch of keys of any length takes them whole, one by one")]
+    Digests,
+    /// Insert through [`DataPlane::insert`](crate::DataPlane::insert), or configure keys of any length.
+    #[error("a sketch of 16-byte keys takes no keys of other lengths")]
+    NoDigests,
+    /// Give whole keys.
+    #[error("{bytes} bytes are not a whole number of {key_bytes}-byte keys")]
+    Ragged {
+        /// Given.
+        bytes: usize,
+        /// Bytes of a key.
+        key_bytes: usize,
+    },
+    /// Give one weight for each key.
+    #[error("{weights} weights for {keys} keys")]
+    Weights {
+        /// Keys given.
+        keys: usize,
+        /// Weights given.
+        weights: usize,
+    },
     /// An item must count for something, and below 2^63.
     #[error("an item's weight is from 1 to 2^63 - 1, not {weight}")]
     Weight {

@@ -57,18 +57,39 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// Adds, unless the weight is not allowed.
+    /// The most that a stream may weigh.
+    const MOST: u64 = i64::MAX as u64;
+
+    /// Adds an item, unless its weight is not allowed.
     #[inline(always)]
-    fn take(&mut self, items: u64, weight: u64, smallest: u64) -> Result<(), ConfigError> {
-        const MOST: u64 = i64::MAX as u64;
-        if weight == 0 || weight > MOST {
+    fn take(&mut self, weight: u64) -> Result<(), ConfigError> {
+        if weight == 0 || weight > Self::MOST {
             return Err(ConfigError::Weight { weight });
         }
-        if self.weight > MOST - weight {
+        if self.weight > Self::MOST - weight {
             return Err(ConfigError::TotalWeight { total: self.weight, weight });
         }
-        self.add(items, weight, smallest);
+        self.add(1, weight, weight);
         Ok(())
+    }
+
+    /// The totals after so many more items, of weight 1 if none is given. The sketch itself is as it was.
+    fn with(mut self, items: usize, weights: Option<&[u64]>) -> Result<Self, ConfigError> {
+        match weights {
+            Some(weights) if weights.len() != items => {
+                return Err(ConfigError::Weights { keys: items, weights: weights.len() });
+            }
+            Some(weights) => weights.iter().try_for_each(|&weight| self.take(weight))?,
+            None if items == 0 => {}
+            None => {
+                let more = items as u64;
+                if more > Self::MOST - self.weight {
+                    return Err(ConfigError::TotalWeight { total: self.weight, weight: more });
+                }
+                self.add(more, more, 1);
+            }
+        }
+        Ok(self)
     }
 
     #[inline(always)]
@@ -187,14 +208,27 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
     /// Inserts one item.
     #[inline]
     pub fn insert(&mut self, key: &[u8; N], weight: u64, sink: &mut impl ReportSink) -> Result<(), ConfigError> {
-        debug_assert!(self.light.config.keys != KeyFormat::Digest, "long keys go through insert_bytes");
-        self.totals.take(1, weight, weight)?;
+        self.check_keys()?;
+        self.totals.take(weight)?;
         if weight >= u64::from(self.heavy.weight_limit()) {
             self.light.record(key, weight, Reason::Passed, sink);
             return Ok(());
         }
         self.offer(key, weight as u32, sink);
         Ok(())
+    }
+
+    /// Keys of any length go through [`DataPlane::insert_bytes`]: here they would be taken for their digests.
+    #[inline(always)]
+    fn check_keys(&self) -> Result<(), ConfigError> {
+        // Settled by the compiler for all other sizes.
+        if N == 16 && self.light.config.keys == KeyFormat::Digest { Err(ConfigError::Digests) } else { Ok(()) }
+    }
+
+    /// Returns an error if a batch of so many items would be refused: a weight that is not allowed, a total that would
+    /// pass 2^63, or another number of weights than of items. Items have weight 1 if no weights are given.
+    pub fn check_batch(&self, items: usize, weights: Option<&[u64]>) -> Result<(), ConfigError> {
+        self.totals.with(items, weights).map(drop)
     }
 
     /// Offers one item to the heavy part, and records what it hands on.
@@ -220,37 +254,40 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
 
     /// Inserts items of weight 1: the same state and the same reports in the same order as inserting one by one,
     /// in less time. Voting is never deferred; counters and Bloom filter are, by up to 64 items, never past the return.
+    ///
+    /// # Errors
+    /// If the weight of the stream would pass 2^63. Then none of the items counts.
     #[inline]
-    pub fn insert_batch(&mut self, keys: &[[u8; N]], sink: &mut impl ReportSink) {
-        if !keys.is_empty() {
-            self.totals.add(keys.len() as u64, keys.len() as u64, 1);
-        }
+    pub fn insert_batch(&mut self, keys: &[[u8; N]], sink: &mut impl ReportSink) -> Result<(), ConfigError> {
+        self.check_keys()?;
+        self.totals = self.totals.with(keys.len(), None)?;
         self.deferred(keys, |_| 1, sink);
+        Ok(())
     }
 
-    /// Inserts weighted items, as [`DataPlane::insert_batch`]. A weight that is not allowed refuses the whole batch.
+    /// Inserts weighted items, as [`DataPlane::insert_batch`].
+    ///
+    /// # Errors
+    /// If a weight is not allowed, the weight of the stream would pass 2^63, or there is not one weight for each key. Then
+    /// none of the items counts.
     pub fn insert_weighted_batch(
         &mut self,
         keys: &[[u8; N]],
         weights: &[u64],
         sink: &mut impl ReportSink,
     ) -> Result<(), ConfigError> {
-        assert_eq!(keys.len(), weights.len(), "one weight a key");
+        self.check_keys()?;
         // All or nothing: the whole batch is checked before any of it counts.
-        let mut totals = self.totals;
-        weights.iter().try_for_each(|&weight| totals.take(1, weight, weight))?;
+        self.totals = self.totals.with(keys.len(), Some(weights))?;
         let limit = u64::from(self.heavy.weight_limit());
         let mut rest = (keys, weights);
         // Weights too large for a slot are rare; they go one by one between the deferred runs.
         while !rest.0.is_empty() {
             let run = rest.1.iter().position(|&w| w >= limit).unwrap_or(rest.0.len());
             let (keys, weights) = (&rest.0[..run], &rest.1[..run]);
-            for &weight in weights {
-                self.totals.take(1, weight, weight)?;
-            }
             self.deferred(keys, |i| weights[i] as u32, sink);
             if run < rest.0.len() {
-                self.insert(&rest.0[run], rest.1[run], sink)?;
+                self.light.record(&rest.0[run], rest.1[run], Reason::Passed, sink);
             }
             let next = (run + 1).min(rest.0.len());
             rest = (&rest.0[next..], &rest.1[next..]);
@@ -314,11 +351,13 @@ impl<H: HeavyPart<16>> DataPlane<16, H> {
     /// Inserts one item whose key may have any length up to [`MAX_KEY_BYTES`]. The slot holds its digest, so the key is
     /// reported in full when it is first seen.
     pub fn insert_bytes(&mut self, key: &[u8], weight: u64, sink: &mut impl ReportSink) -> Result<(), ConfigError> {
-        debug_assert!(self.light.config.keys == KeyFormat::Digest);
+        if self.light.config.keys != KeyFormat::Digest {
+            return Err(ConfigError::NoDigests);
+        }
         if key.len() > MAX_KEY_BYTES {
             return Err(ConfigError::KeyTooLong { bytes: key.len() });
         }
-        self.totals.take(1, weight, weight)?;
+        self.totals.take(weight)?;
         let digest = self.light.seed.digest_key().digest(key);
         let hash = self.light.seed.hash(&digest);
         let mut out = HandedOn::new(digest, 0, Reason::Passed);

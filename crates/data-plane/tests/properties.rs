@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 use ucl_data_plane::{
-    AnyHeavy, Base, BaseMap, BloomKind, ColumnMap, Config, CounterBits, DataPlane, HashSeed, HeavyKind, HeavyPart,
-    KeyFlags, KeyFormat, KeyRef, Report, ReportRule, Shape,
+    AnyHeavy, Base, BaseMap, BloomKind, ColumnMap, Config, ConfigError, CounterBits, DataPlane, HashSeed, HeavyKind,
+    HeavyPart, KeyFlags, KeyFormat, KeyRef, Report, ReportRule, Shape,
 };
 
 /// What a control plane would have gathered.
@@ -191,7 +191,7 @@ proptest! {
             for key in &keys {
                 one.insert(key, 1, &mut |r: Report<'_>| from_one.take(r, unit)).unwrap();
             }
-            many.insert_batch(&keys, &mut |r: Report<'_>| from_many.take(r, unit));
+            many.insert_batch(&keys, &mut |r: Report<'_>| from_many.take(r, unit)).unwrap();
             one.cut(&mut |r: Report<'_>| from_one.take(r, unit));
             many.cut(&mut |r: Report<'_>| from_many.take(r, unit));
         }
@@ -288,6 +288,19 @@ fn bad_requests_are_named() {
     let error = plane.insert(&[0; 4], 6, &mut |_: Report<'_>| ()).unwrap_err();
     assert!(error.to_string().starts_with("the weight of the stream would pass 2^63"), "{error}");
     assert!(plane.insert_weighted_batch(&[[0; 4]; 2], &[3, 3], &mut |_: Report<'_>| ()).is_err());
+    let error = plane.insert_batch(&[[0; 4]; 6], &mut |_: Report<'_>| ()).unwrap_err();
+    assert_eq!(error.to_string(), "the weight of the stream would pass 2^63: 9223372036854775802 so far, and 6 more");
     assert_eq!(plane.items(), 1);
-    plane.insert(&[0; 4], 5, &mut |_: Report<'_>| ()).unwrap();
+    plane.insert_batch(&[[0; 4]; 5], &mut |_: Report<'_>| ()).unwrap();
+    assert_eq!((plane.items(), plane.weight()), (6, most));
+
+    let error = plane.insert_weighted_batch(&[[0; 4]; 2], &[1], &mut |_: Report<'_>| ()).unwrap_err();
+    assert_eq!(error.to_string(), "1 weights for 2 keys");
+    let nowhere = &mut |_: Report<'_>| ();
+    let digests = Config { keys: KeyFormat::Digest, ..config };
+    let mut long = DataPlane::<16>::new(digests).unwrap();
+    assert_eq!(long.insert(&[0; 16], 1, nowhere), Err(ConfigError::Digests));
+    assert_eq!(long.insert_batch(&[[0; 16]], nowhere), Err(ConfigError::Digests));
+    let mut whole = DataPlane::<16>::new(Config { keys: KeyFormat::Fixed(16), ..config }).unwrap();
+    assert_eq!(whole.insert_bytes(b"key", 1, nowhere), Err(ConfigError::NoDigests));
 }

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use ucl_data_plane::{
-    AnyHeavy, Config, ConfigError, DataPlane, DigestKey, Inconsistent, KeyFormat, Memory, MergeError, ReportSink,
+    AnyHeavy, Config, ConfigError, DataPlane, DigestKey, Inconsistent, KeyFormat, MAX_KEY_BYTES, Memory, MergeError,
+    ReportSink,
 };
 
 /// A data plane for keys of `N` bytes in the slots, with any heavy part.
@@ -126,9 +127,25 @@ impl AnyPlane {
         }
     }
 
-    /// Inserts keys of the fixed size, laid end to end; a remainder is an error.
-    pub fn insert_flat(
+    /// Whether a batch of `count` keys of one size can be inserted, whole.
+    pub fn check_batch(&self, key_bytes: usize, count: usize, weights: Option<&[u64]>) -> Result<(), ConfigError> {
+        match self.config().keys {
+            KeyFormat::Fixed(want) if usize::from(want) != key_bytes => {
+                return Err(ConfigError::KeySize { want: want.into(), got: key_bytes });
+            }
+            KeyFormat::Digest if key_bytes > MAX_KEY_BYTES => {
+                return Err(ConfigError::KeyTooLong { bytes: key_bytes });
+            }
+            KeyFormat::Fixed(_) | KeyFormat::Digest => {}
+        }
+        each!(self, plane => plane.check_batch(count, weights))
+    }
+
+    /// Inserts keys laid end to end. [`AnyPlane::check_batch`] comes before.
+    pub fn insert_batch(
         &mut self,
+        key_bytes: usize,
+        count: usize,
         keys: &[u8],
         weights: Option<&[u64]>,
         sink: &mut impl ReportSink,
@@ -141,20 +158,22 @@ impl AnyPlane {
         ) -> Result<(), ConfigError> {
             let (keys, rest) = keys.as_chunks::<N>();
             if !rest.is_empty() {
-                return Err(ConfigError::KeySize { want: N, got: rest.len() });
+                return Err(ConfigError::Ragged { bytes: keys.as_flattened().len() + rest.len(), key_bytes: N });
             }
             match weights {
                 None => plane.insert_batch(keys, sink),
-                Some(weights) => plane.insert_weighted_batch(keys, weights, sink)?,
+                Some(weights) => plane.insert_weighted_batch(keys, weights, sink),
             }
-            Ok(())
         }
         match self {
             Self::K4(plane) => run(plane, keys, weights, sink),
             Self::K8(plane) => run(plane, keys, weights, sink),
             Self::K13(plane) => run(plane, keys, weights, sink),
             Self::K16(plane) => run(plane, keys, weights, sink),
-            Self::Digest(_) => unreachable!("flat batches are for fixed sizes"),
+            Self::Digest(plane) => (0..count).try_for_each(|at| {
+                let key = &keys[at * key_bytes..(at + 1) * key_bytes];
+                plane.insert_bytes(key, weights.map_or(1, |weights| weights[at]), sink)
+            }),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ucl_control_plane::{ControlPlane, Fault, QueryView, Settings};
-use ucl_data_plane::{Config, ConfigError, KeyFormat, Memory, Report, ReportSink};
+use ucl_data_plane::{Config, ConfigError, Memory, Report, ReportSink};
 use ucl_wire::{Encoder, Uplink};
 
 use crate::background::Background;
@@ -165,7 +165,7 @@ impl UclSketch {
         Self { control, ..self }
     }
 
-    /// Inserts one item.
+    /// Inserts one item. A key that does not fit the sketch, or a weight that does not, is an error and changes nothing.
     #[inline]
     pub fn insert(&mut self, key: &[u8]) -> Result<(), ConfigError> {
         self.insert_weighted(key, 1)
@@ -180,46 +180,59 @@ impl UclSketch {
         Ok(())
     }
 
-    /// Inserts many items of weight 1, faster than one by one. For keys of the configured size.
+    /// Inserts many items of weight 1, faster than one by one. For keys of the configured size, or of any one size if keys may
+    /// have any length.
+    ///
+    /// # Errors
+    /// If keys of this size do not fit the sketch, or the weight of the stream would pass 2^63. Then none of the items counts.
     pub fn insert_batch<const N: usize>(&mut self, keys: &[[u8; N]]) -> Result<(), ConfigError> {
-        if let KeyFormat::Fixed(want) = self.config().keys
-            && usize::from(want) != N
-        {
-            return Err(ConfigError::KeySize { want: want.into(), got: N });
-        }
-        self.insert_flat(N, keys.as_flattened(), None)
+        self.insert_all(N, keys.len(), keys.as_flattened(), None)
     }
 
     /// Inserts keys of `key_bytes` bytes laid end to end, with their weights if not all are 1.
-    pub fn insert_flat(
+    ///
+    /// ```
+    /// use ucl_sketch::UclSketch;
+    /// let mut sketch = UclSketch::builder().key_bytes(4).build()?;
+    /// sketch.insert_flat(4, b"key1key2", Some(&[7, 9]))?;
+    /// assert!(sketch.insert_flat(4, b"key1ke", None).is_err());
+    /// assert!(sketch.insert_flat(4, b"key1key2", Some(&[7])).is_err());
+    /// assert_eq!((sketch.items(), sketch.weight()), (2, 16));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the bytes are not whole keys, keys of this size do not fit the sketch, there is not one weight for each key, a weight
+    /// is 0 or above 2^63 - 1, or the weight of the stream would pass 2^63. Then none of the items counts.
+    pub fn insert_flat(&mut self, key_bytes: usize, keys: &[u8], weights: Option<&[u64]>) -> Result<(), ConfigError> {
+        // How many keys of no bytes there are is told by their weights alone.
+        let count = match (keys.len().checked_div(key_bytes), weights) {
+            (Some(count), _) if count * key_bytes == keys.len() => count,
+            (None, Some(weights)) if keys.is_empty() => weights.len(),
+            _ => return Err(ConfigError::Ragged { bytes: keys.len(), key_bytes }),
+        };
+        self.insert_all(key_bytes, count, keys, weights)
+    }
+
+    /// Inserts `count` keys laid end to end. Everything is checked before any of it counts, so that nothing fails later.
+    fn insert_all(
         &mut self,
         key_bytes: usize,
-        mut keys: &[u8],
-        mut weights: Option<&[u64]>,
+        count: usize,
+        keys: &[u8],
+        weights: Option<&[u64]>,
     ) -> Result<(), ConfigError> {
-        if let KeyFormat::Fixed(want) = self.config().keys
-            && usize::from(want) != key_bytes
-        {
-            return Err(ConfigError::KeySize { want: want.into(), got: key_bytes });
-        }
-        if self.config().keys == KeyFormat::Digest {
-            for (i, key) in keys.chunks(key_bytes.max(1)).enumerate() {
-                self.insert_weighted(key, weights.map_or(1, |w| w[i]))?;
-            }
-            return Ok(());
-        }
-        while !keys.is_empty() {
+        self.plane.check_batch(key_bytes, count, weights)?;
+        let mut done = 0;
+        while done < count {
             // A batch ends where the epoch ends.
-            let here = (self.until_cut.min(1 << 20) as usize).min(keys.len().div_ceil(key_bytes));
-            let (now, later) = keys.split_at((here * key_bytes).min(keys.len()));
-            let (weights_now, weights_later) = match weights {
-                Some(weights) => (Some(&weights[..here]), Some(&weights[here..])),
-                None => (None, None),
-            };
-            let plane = &mut self.plane;
-            with_sink!(&mut self.control, sink => plane.insert_flat(now, weights_now, sink))?;
+            let here = (self.until_cut.min(1 << 20) as usize).min(count - done);
+            let part = done..done + here;
+            let (plane, keys) = (&mut self.plane, &keys[part.start * key_bytes..part.end * key_bytes]);
+            let weights = weights.map(|weights| &weights[part]);
+            with_sink!(&mut self.control, sink => plane.insert_batch(key_bytes, here, keys, weights, sink))?;
             self.passed(here as u64);
-            (keys, weights) = (later, weights_later);
+            done += here;
         }
         Ok(())
     }

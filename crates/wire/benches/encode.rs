@@ -57,7 +57,7 @@ fn items(n: usize) -> Vec<[u8; 4]> {
 
 fn plane(interval: usize) -> DataPlane<4> {
     let mut plane = DataPlane::new(CONFIG).expect("a sound configuration");
-    plane.insert_batch(&items(interval), &mut |_: Report<'_>| {});
+    plane.insert_batch(&items(interval), &mut |_: Report<'_>| {}).expect("few items");
     plane
 }
 
@@ -140,7 +140,7 @@ fn epoch_inserted(bencher: Bencher<'_, '_>, interval: usize) {
 
 fn epochs(plane: &mut DataPlane<4>, items: &[[u8; 4]], interval: usize, sink: &mut impl ReportSink) {
     for epoch in items.chunks(interval) {
-        plane.insert_batch(epoch, sink);
+        plane.insert_batch(epoch, sink).expect("few items");
         plane.cut(sink);
     }
 }

@@ -80,7 +80,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             };
             let mut sink = Measured { encoder: Encoder::new(seed, config, deliver)?, entropy_bits: 0.0 };
             for epoch in items.chunks(interval.min(items.len().max(1))) {
-                plane.insert_batch(epoch, &mut sink);
+                plane.insert_batch(epoch, &mut sink).expect("few items");
                 plane.cut(&mut sink);
             }
             let uplink = sink.encoder.uplink();
