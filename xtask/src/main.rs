@@ -12,6 +12,7 @@ usage: cargo xtask COMMAND
 
   test             everything CI checks: formatting, lints, links, all tests (one of them checks the generated files)
   explore FROM TO  all tests once for each seed in this range: other random cases for the property tests
+  explore checks N random programs against exact counts until N keys are checked, with overflow checks
   bench            all benchmarks, as ratios within one run
   docs             write the generated files (docs/cli.md, man pages under target/man)
 ";
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let result = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test(),
+        ["explore", "checks", number] => checks(number),
         ["explore", from, to] => explore(from, to),
         ["bench"] => bench(),
         ["docs"] => docs(),
@@ -47,16 +49,20 @@ const CASES: &str = "PROPTEST_RNG_SEED";
 /// Runs cargo in the workspace and says how long it took. Property tests draw the same cases every time, so that what passes
 /// once passes everywhere; [`explore`] draws others.
 fn cargo(arguments: &str) -> Result<()> {
-    cargo_with(arguments, &env::var(CASES).unwrap_or_else(|_| "0".into()))
+    cargo_with(arguments, &[(CASES, &cases())])
 }
 
-fn cargo_with(arguments: &str, seed: &str) -> Result<()> {
+fn cases() -> String {
+    env::var(CASES).unwrap_or_else(|_| "0".into())
+}
+
+fn cargo_with(arguments: &str, variables: &[(&str, &str)]) -> Result<()> {
     eprintln!("\n--- cargo {arguments}");
     let start = Instant::now();
     let status = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()))
         .args(arguments.split_whitespace())
         .current_dir(root())
-        .env(CASES, seed)
+        .envs(variables.iter().copied())
         .status()
         .with_context(|| format!("cannot run cargo {arguments}"))?;
     eprintln!("--- {:.0} s", start.elapsed().as_secs_f64());
@@ -77,9 +83,17 @@ fn explore(from: &str, to: &str) -> Result<()> {
     let seed = |text: &str| text.parse::<u64>().with_context(|| format!("{text} is not a seed"));
     let failed: Vec<String> = (seed(from)?..=seed(to)?)
         .map(|seed| seed.to_string())
-        .filter(|seed| cargo_with("test --workspace --locked --no-fail-fast --tests", seed).is_err())
+        .filter(|seed| cargo_with("test --workspace --locked --no-fail-fast --tests", &[(CASES, seed)]).is_err())
         .collect();
     if failed.is_empty() { Ok(()) } else { bail!("cases found with {CASES}={}", failed.join(", ")) }
+}
+
+/// The differential test with so many checks, each of one key in one view of one program. The seed of the first program comes
+/// from [`CASES`].
+fn checks(number: &str) -> Result<()> {
+    number.parse::<u64>().with_context(|| format!("{number} is not a number of checks"))?;
+    let test = "test --locked --config profile.test.overflow-checks=true -p ucl-sketch --test differential";
+    cargo_with(&format!("{test} -- --nocapture"), &[(CASES, &cases()), ("UCL_CHECKS", number)])
 }
 
 fn bench() -> Result<()> {
