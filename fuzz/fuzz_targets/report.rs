@@ -30,7 +30,7 @@ fuzz_target!(|bytes: &[u8]| {
             }
             Message::Reports(reports) => {
                 if let (Some(config), Some(control)) = (&config, &mut control) {
-                    reports.replay(config, control);
+                    let _ = reports.replay(config, control);
                 }
             }
         }

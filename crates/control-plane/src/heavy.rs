@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
-use ucl_data_plane::Memory;
+use ucl_data_plane::{Memory, OutOfMemory, filled};
 
 use crate::registry::KeyId;
 
@@ -25,8 +25,8 @@ pub(crate) struct HeavyMirror {
 }
 
 impl HeavyMirror {
-    pub fn new(slots: u32) -> Self {
-        Self { slots: vec![None; slots as usize], reported: None }
+    pub fn new(slots: u32) -> Result<Self, OutOfMemory> {
+        Ok(Self { slots: filled(slots as usize, None)?, reported: None })
     }
 
     /// How many slots there are.

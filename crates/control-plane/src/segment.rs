@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use ucl_data_plane::{BaseMap, ColumnMap, Config, Counters, Cut, HashSeed, Inconsistent, ensure};
+use ucl_data_plane::{BaseMap, ColumnMap, Config, Counters, Cut, HashSeed, Inconsistent, OutOfMemory, ensure};
 use ucl_equations::{ColumnId, Columns};
 
 use crate::packed::Packed;
@@ -26,8 +26,9 @@ const NONE: u32 = u32::MAX;
 /// use ucl_control_plane::Segment;
 /// use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
 /// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };
-/// let segment = Segment::new(config);
+/// let segment = Segment::new(config)?;
 /// assert_eq!((segment.cumulative().len(), segment.columns().len()), (4096, 0));
+/// # Ok::<(), ucl_data_plane::OutOfMemory>(())
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Segment {
@@ -178,6 +179,9 @@ pub enum ReportError {
     /// A segment was opened while the one before still had an open epoch: its last cut was lost.
     #[error("a segment was opened, but the cut that ends the one before never came")]
     NotCut,
+    /// Give the control plane more memory, or make the sketch smaller.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
     /// A key that does not fit the configuration.
     #[error("a report has a key of {got} bytes where {want} are expected")]
     Key {
@@ -193,13 +197,14 @@ fn or_nonsense(weight: &Option<u64>) -> String {
 }
 
 impl Segment {
-    /// An empty segment.
-    pub fn new(config: Config) -> Self {
+    /// Returns an empty segment, or an error if there is no memory for its counters.
+    pub fn new(config: Config) -> Result<Self, OutOfMemory> {
         let counters = config.shape.geometry().counters();
-        Self { cumulative: Tally::zeros(counters), ..Self::without_counters(config) }
+        Ok(Self { cumulative: Tally::zeros(counters)?, ..Self::without_counters(config) })
     }
 
-    fn without_counters(config: Config) -> Self {
+    /// The mapping alone.
+    pub(crate) fn without_counters(config: Config) -> Self {
         let geometry = config.shape.geometry();
         let (counters, degree) = (geometry.counters(), usize::from(geometry.degree));
         Self {
@@ -209,16 +214,16 @@ impl Segment {
             columns: if geometry.signed { Columns::signed(counters, degree) } else { Columns::ones(counters, degree) },
             keys: Vec::new(),
             column_of: Vec::new(),
-            cumulative: Tally::zeros(0),
-            carried: Tally::zeros(0),
+            cumulative: Tally::default(),
+            carried: Tally::default(),
             carries: 0,
             sketch_weight: 0,
         }
     }
 
-    /// The same mapping without a column.
+    /// The same mapping without a column, and without counters.
     pub(crate) fn empty_like(&self) -> Self {
-        Self::new(self.config)
+        Self::without_counters(self.config)
     }
 
     /// Its configuration.
@@ -273,7 +278,7 @@ impl Segment {
         }
         // Most epochs bring no carry at all.
         if self.carried.is_empty() {
-            self.carried = Tally::zeros(counters);
+            self.carried = Tally::zeros(counters)?;
         }
         let unit = self.config.shape.counter_bits.carry_unit(self.config.shape.signed());
         // A signed remainder may be negative: then what was carried is up to 2^63, one more than a counter can have.
@@ -311,7 +316,7 @@ impl Segment {
         if self.carries != cut.carries {
             return Err(ReportError::Carries { items: cut.items, sent: cut.carries, received: self.carries });
         }
-        let carried = std::mem::replace(&mut self.carried, Tally::zeros(0));
+        let carried = std::mem::take(&mut self.carried);
         let epoch = EpochCounters { remainders: cut.counters, bytes: cut.counters.to_bytes(), carried };
         match &epoch.bytes {
             Some(bytes) => self.cumulative.add_bytes(bytes),
@@ -384,7 +389,7 @@ impl Segment {
     /// The segment without room for an epoch: none will come.
     pub(crate) fn closed(mut self) -> Self {
         debug_assert!(self.is_cut());
-        self.carried = Tally::zeros(0);
+        self.carried = Tally::default();
         self
     }
 

@@ -1,6 +1,7 @@
 //! What a control plane is told when it is built.
 
 use serde::{Deserialize, Serialize};
+use ucl_data_plane::OutOfMemory;
 use ucl_equations::em;
 use ucl_learned::TrainBudget;
 
@@ -80,6 +81,9 @@ pub enum SettingsError {
     /// Choose another decoder or another base sketch.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
+    /// Make the sketch smaller.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
     /// Mend the network's configuration.
     #[error(transparent)]
     Learned(#[from] ucl_learned::ConfigError),

@@ -6,6 +6,7 @@
 use serde::de::Deserializer;
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
+use ucl_data_plane::{OutOfMemory, filled};
 
 /// Whole numbers that are added to. All have the same width: the least with which no sum so far was out of range.
 ///
@@ -14,13 +15,14 @@ use serde::{Deserialize, Serialize};
 ///
 /// ```
 /// use ucl_control_plane::Tally;
-/// let mut tally = Tally::zeros(3);
+/// let mut tally = Tally::zeros(3)?;
 /// tally.add(&[7, 200, 0]);
 /// assert_eq!((tally.get(1), tally.memory()), (200, 3));
 /// tally.add(&[7, 200, -1]);
 /// assert_eq!((tally.to_vec(), tally.memory()), (vec![14, 400, -1], 24));
+/// # Ok::<(), ucl_data_plane::OutOfMemory>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Tally(Cells);
 
 #[derive(Clone, Debug)]
@@ -29,6 +31,12 @@ enum Cells {
     Bytes2(Vec<u16>),
     Bytes4(Vec<u32>),
     Bytes8(Vec<i64>),
+}
+
+impl Default for Cells {
+    fn default() -> Self {
+        Self::Bytes1(Vec::new())
+    }
 }
 
 /// The same expression for the cells of every width.
@@ -63,9 +71,9 @@ macro_rules! add_if_all_fit {
 }
 
 impl Tally {
-    /// So many zeros.
-    pub fn zeros(len: usize) -> Self {
-        Self(Cells::Bytes1(vec![0; len]))
+    /// Returns so many zeros, or an error if there is no memory for them.
+    pub fn zeros(len: usize) -> Result<Self, OutOfMemory> {
+        Ok(Self(Cells::Bytes1(filled(len, 0)?)))
     }
 
     /// How many numbers there are.
@@ -218,7 +226,7 @@ fn exact_sum(counters: &[i64]) -> i128 {
 /// In the least width that holds them all.
 impl From<Vec<i64>> for Tally {
     fn from(values: Vec<i64>) -> Self {
-        let mut tally = Self::zeros(values.len());
+        let mut tally = Self(Cells::Bytes1(vec![0; values.len()]));
         tally.add(&values);
         tally
     }
@@ -254,7 +262,7 @@ mod tests {
         fn sums_are_those_of_wide_words(
             epochs in prop::collection::vec((prop::collection::vec(number(), 12), 0usize..12, number()), 0..12),
         ) {
-            let (mut tally, mut wide) = (Tally::zeros(12), vec![0i64; 12]);
+            let (mut tally, mut wide) = (Tally::zeros(12).unwrap(), vec![0i64; 12]);
             for (epoch, at, one) in epochs {
                 let bytes: Vec<u8> = epoch.iter().map(|&more| more as u8).collect();
                 tally.add(&epoch);
@@ -288,7 +296,7 @@ mod tests {
     /// More cells than are looked at together, and sums beyond 32 bits.
     #[test]
     fn long_rows() {
-        let mut tally = Tally::zeros(140_000);
+        let mut tally = Tally::zeros(140_000).unwrap();
         tally.add(&vec![65_535; 140_000]);
         assert_eq!(tally.row_sums(70_000), [70_000 * 65_535; 2]);
         tally.add(&vec![-65_535; 140_000]);

@@ -314,7 +314,7 @@ impl ControlPlane {
             record.lower = record.lower.max(once).min(record.upper);
         }
         let segment = SegmentAtCut {
-            mapping: Segment::new(config),
+            mapping: Segment::without_counters(config),
             counters,
             sketch_weight: peeked.sketch_weight,
             median,

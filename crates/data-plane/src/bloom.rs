@@ -8,10 +8,10 @@
 //! one in each lane: one cache line per key, at a higher rate of lost keys. While the whole filter sits in the cache it is
 //! no faster (`cargo bench`); it is meant for filters that do not.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::hash::{BloomHash, KeyHash};
+use crate::table::{OutOfMemory, filled};
 
 /// How a key's bits are placed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -49,20 +49,21 @@ pub struct BloomFilter {
 impl BloomFilter {
     /// An empty filter of `bits` bits (split-block: rounded down to whole blocks). Zero bits or hashes is a filter
     /// that claims nothing, so that every key is new.
-    pub fn new(kind: BloomKind, bits: u32, hashes: u8) -> Self {
+    pub fn new(kind: BloomKind, bits: u32, hashes: u8) -> Result<Self, OutOfMemory> {
         let bits = kind.whole_bits(bits, hashes);
         let hashes = if bits == 0 { 0 } else { hashes };
-        Self { kind, hashes, bits, set_bits: 0, words: vec![0; bits.div_ceil(32) as usize] }
+        Ok(Self { kind, hashes, bits, set_bits: 0, words: filled(bits.div_ceil(32) as usize, 0)? })
     }
 
     /// Adds a key; whether it was new (not claimed before).
     ///
     /// ```
     /// use ucl_data_plane::{BloomFilter, BloomKind, HashSeed};
-    /// let mut filter = BloomFilter::new(BloomKind::Classic, 80_000, 8);
+    /// let mut filter = BloomFilter::new(BloomKind::Classic, 80_000, 8)?;
     /// let h = HashSeed::new(1.into()).hash(&7u32.to_le_bytes());
     /// assert!(filter.insert(h));
     /// assert!(!filter.insert(h) && filter.contains(h));
+    /// # Ok::<(), ucl_data_plane::OutOfMemory>(())
     /// ```
     #[inline(always)]
     pub fn insert(&mut self, h: KeyHash) -> bool {
@@ -206,7 +207,7 @@ mod tests {
         for (kind, slack) in [(BloomKind::Classic, 1.15), (BloomKind::SplitBlock, 2.0)] {
             let seed = HashSeed::new(9.into());
             let (bits, hashes, keys) = (40_960, 6, 5_000u32);
-            let mut filter = BloomFilter::new(kind, bits, hashes);
+            let mut filter = BloomFilter::new(kind, bits, hashes).unwrap();
             for key in 0..keys {
                 filter.insert(seed.hash(&key.to_le_bytes()));
             }
@@ -225,7 +226,7 @@ mod tests {
         let seed = HashSeed::new(2.into());
         // As planned, and far more keys than planned for.
         for (bits, hashes, keys, within) in [(80_000, 8, 15_000u32, 0.005), (206_432, 10, 103_000, 0.005)] {
-            let mut filter = BloomFilter::new(BloomKind::Classic, bits, hashes);
+            let mut filter = BloomFilter::new(BloomKind::Classic, bits, hashes).unwrap();
             let covered = (0..keys).filter(|k| filter.insert(seed.hash(&k.to_le_bytes()))).count();
             let predicted = expected_coverage(bits, hashes, f64::from(keys));
             let offered = offered_keys(bits, hashes, covered as f64);
@@ -237,7 +238,7 @@ mod tests {
 
     #[test]
     fn an_empty_shape_claims_nothing() {
-        let mut filter = BloomFilter::new(BloomKind::Classic, 0, 8);
+        let mut filter = BloomFilter::new(BloomKind::Classic, 0, 8).unwrap();
         let h = HashSeed::new(0.into()).hash(&[1, 2, 3, 4]);
         assert!(filter.insert(h) && filter.insert(h) && !filter.contains(h));
     }

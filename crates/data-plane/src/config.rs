@@ -11,6 +11,7 @@ use crate::heavy::{CHUNK, HeavyKind};
 use crate::key::{KeyFormat, MAX_KEY_BYTES};
 use crate::report::ReportRule;
 use crate::seed::{Hashing, Seed};
+use crate::table::OutOfMemory;
 
 /// The sizes of the three parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,12 +54,21 @@ impl Shape {
         bloom_hashes: 8,
     };
 
+    /// The most slots.
+    pub const MOST_SLOTS: u32 = 1 << 28;
+    /// The most counters in a row.
+    pub const MOST_WIDTH: u32 = 1 << 27;
+    /// The most bits of the Bloom filter.
+    pub const MOST_BLOOM_BITS: u32 = 1 << 31;
+
     /// The linear sketch's geometry.
     pub fn geometry(&self) -> Geometry {
         let Self { rows, width, .. } = *self;
         match self.base {
             Base::CountMin | Base::CountSketch => Geometry { rows, width, degree: rows, signed: self.signed() },
-            Base::FlowRadar => Geometry { rows: 1, width: u32::from(rows) * width, degree: rows, signed: false },
+            Base::FlowRadar => {
+                Geometry { rows: 1, width: u32::from(rows).saturating_mul(width), degree: rows, signed: false }
+            }
         }
     }
 
@@ -98,13 +108,13 @@ impl Shape {
                 Err(ConfigError::OutOfRange { what, value, least, most })
             }
         };
-        range("slots", self.slots.into(), 1, 1 << 28)?;
+        range("slots", self.slots.into(), 1, Self::MOST_SLOTS.into())?;
         range("vote ratio", self.vote_ratio.into(), 1, 1 << 16)?;
         range("rows", self.rows.into(), 1, MAX_DEGREE as u64)?;
-        range("width", self.width.into(), 1, 1 << 27)?;
+        range("width", self.width.into(), 1, Self::MOST_WIDTH.into())?;
         let most = if self.bloom == BloomKind::SplitBlock { 8 } else { MAX_BLOOM_HASHES };
         range("Bloom hashes", self.bloom_hashes.into(), 1, most as u64)?;
-        range("Bloom bits", self.bloom_bits.into(), 0, 1 << 31)
+        range("Bloom bits", self.bloom_bits.into(), 0, Self::MOST_BLOOM_BITS.into())
     }
 }
 
@@ -266,6 +276,9 @@ pub enum ConfigError {
         /// Weights given.
         weights: usize,
     },
+    /// Ask for a smaller sketch.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
     /// An item must count for something, and below 2^63.
     #[error("an item's weight is from 1 to 2^63 - 1, not {weight}")]
     Weight {

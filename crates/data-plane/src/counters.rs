@@ -15,6 +15,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::ConfigError;
+use crate::table::{OutOfMemory, filled};
 
 /// Bits per counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -142,23 +143,23 @@ pub enum CounterWords<'a> {
 
 impl Counters {
     /// `len` counters, all zero.
-    pub fn new(len: usize, bits: CounterBits, signed: bool) -> Self {
+    pub fn new(len: usize, bits: CounterBits, signed: bool) -> Result<Self, OutOfMemory> {
         let words = match bits {
-            CounterBits::B4 => Words::B4(vec![0; len.div_ceil(2)]),
-            CounterBits::B8 => Words::B8(vec![0; len]),
-            CounterBits::B16 => Words::B16(vec![0; len]),
-            CounterBits::B32 => Words::B32(vec![0; len]),
+            CounterBits::B4 => Words::B4(filled(len.div_ceil(2), 0)?),
+            CounterBits::B8 => Words::B8(filled(len, 0)?),
+            CounterBits::B16 => Words::B16(filled(len, 0)?),
+            CounterBits::B32 => Words::B32(filled(len, 0)?),
         };
-        Self { len, signed, words }
+        Ok(Self { len, signed, words })
     }
 
     /// Counters that hold these remainders, as [`Counters::iter`] gave them.
-    pub fn from_remainders(remainders: &[i64], bits: CounterBits, signed: bool) -> Self {
-        let mut counters = Self::new(remainders.len(), bits, signed);
+    pub fn from_remainders(remainders: &[i64], bits: CounterBits, signed: bool) -> Result<Self, OutOfMemory> {
+        let mut counters = Self::new(remainders.len(), bits, signed)?;
         for (at, &value) in remainders.iter().enumerate() {
             counters.set_raw(at, value as u64);
         }
-        counters
+        Ok(counters)
     }
 
     /// How many counters there are.
@@ -205,10 +206,11 @@ impl Counters {
     ///
     /// ```
     /// use ucl_data_plane::{CounterBits, Counters};
-    /// let mut counters = Counters::new(10, CounterBits::B8, false);
+    /// let mut counters = Counters::new(10, CounterBits::B8, false)?;
     /// assert_eq!(counters.add(3, false, 250), 0);
     /// assert_eq!(counters.add(3, false, 1000), 4); // 1250 = 4 · 256 + 226
     /// assert_eq!(counters.get(3), 226);
+    /// # Ok::<(), ucl_data_plane::OutOfMemory>(())
     /// ```
     #[must_use = "a carry that is dropped is a count that is lost"]
     #[inline(always)]
@@ -372,7 +374,7 @@ mod tests {
             signed: bool,
             bits in prop::sample::select(&CounterBits::ALL[..]),
         ) {
-            let mut counters = Counters::new(5, bits, signed);
+            let mut counters = Counters::new(5, bits, signed).unwrap();
             let (mut carried, mut exact) = ([0i128; 5], [0i128; 5]);
             for (at, negative, weight) in adds {
                 let negative = negative && signed;
@@ -386,13 +388,13 @@ mod tests {
             prop_assert_eq!(counters.to_vec(), &remainders[..]);
             let bytes = counters.to_bytes().map(|bytes| bytes.iter().map(|&byte| byte.into()).collect::<Vec<i64>>());
             prop_assert_eq!(bytes, (!signed && bits <= CounterBits::B8).then(|| remainders.clone()));
-            prop_assert_eq!(Counters::from_remainders(&remainders, bits, signed), counters);
+            prop_assert_eq!(Counters::from_remainders(&remainders, bits, signed).unwrap(), counters);
         }
     }
 
     #[test]
     fn a_signed_counter_at_the_end_of_its_range_carries_once() {
-        let mut counters = Counters::new(1, CounterBits::B8, true);
+        let mut counters = Counters::new(1, CounterBits::B8, true).unwrap();
         assert_eq!(counters.add(0, false, 127), 0);
         assert_eq!(counters.add(0, false, 1), 1);
         let carries = (0..50).filter(|i| counters.add(0, i % 2 == 0, 1) != 0).count();
@@ -401,7 +403,7 @@ mod tests {
 
     #[test]
     fn four_bit_neighbours_do_not_disturb_each_other() {
-        let mut counters = Counters::new(3, CounterBits::B4, false);
+        let mut counters = Counters::new(3, CounterBits::B4, false).unwrap();
         assert_eq!(counters.add(0, false, 15), 0);
         assert_eq!(counters.add(1, false, 9), 0);
         assert_eq!(counters.add(0, false, 1), 1);

@@ -49,6 +49,7 @@ mod rotation;
 mod seed;
 #[cfg(feature = "serde")]
 mod state;
+mod table;
 
 pub use bloom::{BloomFilter, BloomKind};
 pub use column::{ArrayMap, Base, BaseMap, Column, ColumnMap, CounterIndex, Geometry, RowMap, UnknownBase};
@@ -66,3 +67,4 @@ pub use rotation::{EMPTY_ABOVE, LEAST_CUTS};
 pub use seed::{Hashing, ParseSeedError, Seed};
 #[cfg(feature = "serde")]
 pub use state::{Inconsistent, RestoredHeavy, ensure};
+pub use table::{OutOfMemory, filled, reserve};

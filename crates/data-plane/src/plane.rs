@@ -21,6 +21,7 @@ use crate::key::{DigestKey, KeyFormat, MAX_KEY_BYTES};
 use crate::refresh::Refresh;
 use crate::report::{Cut, KeyFlags, KeyRef, Report, ReportRule, ReportSink};
 use crate::rotation::Rotation;
+use crate::table::OutOfMemory;
 
 /// What runs where the stream is seen: heavy part, linear sketch and Bloom filter for keys of `N` bytes in the slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,7 +122,7 @@ impl<const N: usize> DataPlane<N> {
     /// ```
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         config.shape.validate()?;
-        Self::with_heavy(config, VotingFilter::new(config.shape.slots, config.shape.vote_ratio))
+        Self::with_heavy(config, VotingFilter::new(config.shape.slots, config.shape.vote_ratio)?)
     }
 }
 
@@ -140,7 +141,7 @@ impl<const N: usize> DataPlane<N, AnyHeavy<N>> {
     /// ```
     pub fn any(config: Config) -> Result<Self, ConfigError> {
         config.shape.validate()?;
-        Self::with_heavy(config, AnyHeavy::new(&config.shape))
+        Self::with_heavy(config, AnyHeavy::new(&config.shape)?)
     }
 }
 
@@ -154,7 +155,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         if config.keys.slot_bytes() != N {
             return Err(ConfigError::KeySize { want: config.keys.slot_bytes(), got: N });
         }
-        let light = Light::new(config, HashSeed::new(config.seed));
+        let light = Light::new(config, HashSeed::new(config.seed))?;
         Ok(Self { heavy, light, totals: Totals::default() })
     }
 
@@ -383,19 +384,27 @@ impl<H: HeavyPart<16>> DataPlane<16, H> {
 }
 
 impl Light {
-    fn new(config: Config, seed: HashSeed) -> Self {
+    fn new(config: Config, seed: HashSeed) -> Result<Self, OutOfMemory> {
         let shape = config.shape;
-        Self {
+        Ok(Self {
             config,
             seed,
             map: BaseMap::new(&shape),
-            counters: Counters::new(shape.geometry().counters(), shape.counter_bits, shape.signed()),
-            bloom: BloomFilter::new(shape.bloom, shape.bloom_bits, shape.bloom_hashes),
+            counters: Counters::new(shape.geometry().counters(), shape.counter_bits, shape.signed())?,
+            bloom: BloomFilter::new(shape.bloom, shape.bloom_bits, shape.bloom_hashes)?,
             refresh: Refresh::default(),
             rotation: Rotation::default(),
             sketch_weight: 0,
             carries: 0,
-        }
+        })
+    }
+
+    /// Forgets everything that was counted, in the same memory.
+    fn clear(&mut self) {
+        self.counters.clear();
+        self.bloom.clear();
+        (self.refresh, self.rotation) = (Refresh::default(), Rotation::default());
+        (self.sketch_weight, self.carries) = (0, 0);
     }
 
     /// Records what a batch handed on. Not inlined: the voting loop needs its registers.

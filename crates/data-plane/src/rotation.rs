@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn a_full_filter_is_emptied_and_an_ample_one_kept() {
         let fill = |bits: u32, keys: u32| {
-            let mut filter = BloomFilter::new(BloomKind::Classic, bits, 6);
+            let mut filter = BloomFilter::new(BloomKind::Classic, bits, 6).unwrap();
             (0..keys).for_each(|key| {
                 filter.insert(HashSeed::new(1.into()).hash(&key.to_le_bytes()));
             });

@@ -236,10 +236,10 @@ mod tests {
             (|p| p.light.bloom.set_bits += 1, "Bloom bits are set, not"),
             (|p| p.light.bloom.words.truncate(2), "2 words for 100 Bloom bits"),
             (
-                |p| p.light.counters = Counters::new(45, CounterBits::B8, false),
+                |p| p.light.counters = Counters::new(45, CounterBits::B8, false).unwrap(),
                 "45 8-bit counters, but the sketch has 45 4-bit ones",
             ),
-            (|p| p.light.counters = Counters::new(44, CounterBits::B4, false), "44 4-bit counters"),
+            (|p| p.light.counters = Counters::new(44, CounterBits::B4, false).unwrap(), "44 4-bit counters"),
         ];
         for (damage, message) in damages {
             let (config, mut plane) = plane();

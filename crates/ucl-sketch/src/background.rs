@@ -5,21 +5,42 @@
 //! epochs are added together (they are linear) and nothing is dropped. The *trainer* thread works on a copy of the window
 //! and hands the trained network back.
 
-use std::convert::Infallible;
+use std::io;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver as Channel, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use ucl_control_plane::{ControlPlane, Settings, SettingsError};
-use ucl_data_plane::{Config, Inconsistent, Opening, Report, ReportSink};
+use ucl_control_plane::{ControlPlane, Settings};
+use ucl_data_plane::{Config, Opening, Report, ReportSink};
 use ucl_wire::{Encoder, EncoderState, Message, Receiver};
 
+use crate::builder::BuildError;
 use crate::sketch::Out;
+use crate::state::LoadError;
 
 /// More waiting messages than this, and delta adds epochs together.
 const LAG: u64 = 64;
+
+/// The system cannot start a thread.
+///
+/// ```
+/// let error = ucl_sketch::NoThread::from(std::io::Error::other("too many"));
+/// assert_eq!(error.to_string(), "cannot start a thread: too many");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot start a thread: {why}")]
+pub struct NoThread {
+    /// What the system says.
+    pub why: String,
+}
+
+impl From<io::Error> for NoThread {
+    fn from(error: io::Error) -> Self {
+        Self { why: error.to_string() }
+    }
+}
 
 pub(crate) struct Background {
     // Dropped first: the channel closes and the drain thread ends.
@@ -53,20 +74,18 @@ impl Drop for End {
 }
 
 impl Background {
-    pub fn start(config: Config, settings: Settings) -> Result<Self, SettingsError> {
+    pub fn start(config: Config, settings: Settings) -> Result<Self, BuildError> {
         // The drain thread decides when to train, and never does it itself.
         let train_every = settings.train_every;
         let control = ControlPlane::new(config, Settings { train_every: None, ..settings })?;
-        let encoder = |out| Ok::<_, Infallible>(Encoder::new(0, config, out).expect("a valid shape"));
-        let Ok(background) = Self::run(control, train_every, Receiver::new(0), encoder);
-        Ok(background)
+        Self::run(control, train_every, Receiver::new(0), |out| Ok(Encoder::new(0, config, out)?))
     }
 
     /// Goes on with a control plane and an encoder that were stopped. It was made for [`Background::settings`].
-    pub fn resume(mut control: ControlPlane, state: EncoderState) -> Result<Self, Inconsistent> {
+    pub fn resume(mut control: ControlPlane, state: EncoderState) -> Result<Self, LoadError> {
         let (config, train_every) = (*control.segment().config(), control.take_training());
         let receiver = Receiver::resume(state.next(), config);
-        Self::run(control, train_every, receiver, |out| Encoder::restore(config, state, out))
+        Self::run(control, train_every, receiver, |out| Ok(Encoder::restore(config, state, out)?))
     }
 
     /// The settings of the whole: those of the control plane, and when the trainer trains.
@@ -75,7 +94,7 @@ impl Background {
         self.with_control(|control| Settings { train_every, ..control.settings().clone() })
     }
 
-    fn run<E>(
+    fn run<E: From<NoThread>>(
         control: ControlPlane,
         train_every: Option<u64>,
         receiver: Receiver,
@@ -98,13 +117,13 @@ impl Background {
             let _ = sender.send(message.to_vec());
         });
         let draining = Arc::clone(&shared);
-        let drain = std::thread::Builder::new()
-            .name("ucl-drain".into())
-            .spawn(move || {
-                let _end = End(Arc::clone(&draining));
-                drain(&channel, &draining, receiver, train_every);
-            })
-            .expect("the system can start a thread");
+        // Both sides are in this process: the sketch may be as large as its own memory allows.
+        let receiver = receiver.with_counter_limit(usize::MAX);
+        let drain = std::thread::Builder::new().name("ucl-drain".into()).spawn(move || {
+            let _end = End(Arc::clone(&draining));
+            drain(&channel, &draining, receiver, train_every);
+        });
+        let drain = drain.map_err(NoThread::from)?;
         // Should it fail, `out` goes with it, and the drain thread ends.
         let encoder = Some(Box::new(encoder(out)?));
         Ok(Self { encoder, shared, drain: Some(drain), train_every })
@@ -165,7 +184,9 @@ fn drain(channel: &Channel<Vec<u8>>, shared: &Arc<Shared>, mut receiver: Receive
                 Ok(Message::Reset { config, keep_weights }) => open(&config, Opening::Reset { keep_weights }),
                 Ok(Message::Reports(reports)) => {
                     let segment = *control.segment().config();
-                    reports.replay(&segment, &mut *control);
+                    if let Err(error) = reports.replay(&segment, &mut *control) {
+                        control.fail(error.to_string());
+                    }
                 }
                 Err(error) => control.fail(error.to_string()),
             }
@@ -173,12 +194,14 @@ fn drain(channel: &Channel<Vec<u8>>, shared: &Arc<Shared>, mut receiver: Receive
             let idle = trainer.as_ref().is_none_or(JoinHandle::is_finished);
             if due && idle {
                 trained_at = control.cuts();
-                trainer = control.training_job(Arc::clone(&shared.stop)).map(|job| {
+                trainer = control.training_job(Arc::clone(&shared.stop)).and_then(|job| {
                     let shared = Arc::clone(shared);
-                    std::thread::spawn(move || {
+                    let train = move || {
                         let trained = job.run();
                         lock(&shared.control).install(trained);
-                    })
+                    };
+                    // Without a thread this training is left out: the classic decoder answers, and another one is due.
+                    std::thread::Builder::new().spawn(train).ok()
                 });
             }
         }

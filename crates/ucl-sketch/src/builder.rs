@@ -3,9 +3,11 @@
 use serde::{Deserialize, Serialize};
 use ucl_control_plane::{DecoderKind, Settings, SettingsError};
 use ucl_data_plane::{Base, Config, ConfigError, CounterBits, Hashing, HeavyKind, KeyFormat, ReportRule, Seed, Shape};
+use ucl_wire::WireError;
 
+use crate::background::NoThread;
 use crate::bytes::{Bytes, ParseBytesError};
-use crate::plan::{Plan, Request, TooSmall, plan};
+use crate::plan::{BudgetError, Plan, Request, plan};
 use crate::sketch::UclSketch;
 
 /// Where the control plane runs.
@@ -65,15 +67,21 @@ pub enum BuildError {
     /// Write the size as in `64KB`.
     #[error(transparent)]
     Size(#[from] ParseBytesError),
-    /// Give more memory.
+    /// Give a budget that a sketch can use.
     #[error(transparent)]
-    TooSmall(#[from] TooSmall),
+    Budget(#[from] BudgetError),
     /// Mend the shape or the key size.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// Mend the decoder's settings.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// Make the sketch smaller: its reports are encoded, and so many counters cannot be.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// Run the sketch synchronously, or end other threads.
+    #[error(transparent)]
+    Thread(#[from] NoThread),
     /// Cut every so many items, at least one.
     #[error("an interval of 0 items never ends an epoch: give at least 1, or none for a single snapshot")]
     Interval,

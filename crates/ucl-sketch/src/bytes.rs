@@ -10,6 +10,7 @@ use std::str::FromStr;
 /// assert_eq!("64KB".parse::<Bytes>(), "64KiB".parse());
 /// assert_eq!("1.5 MB".parse(), Ok(Bytes(1_572_864)));
 /// assert_eq!(Bytes(65_536).to_string(), "64KB");
+/// assert_eq!("1TB".parse(), Ok(Bytes(1 << 40)));
 /// assert!("64 parsecs".parse::<Bytes>().is_err());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +39,7 @@ impl FromStr for Bytes {
             "k" | "kb" | "kib" => 1024.0,
             "m" | "mb" | "mib" => 1_048_576.0,
             "g" | "gb" | "gib" => 1_073_741_824.0,
+            "t" | "tb" | "tib" => 1_099_511_627_776.0,
             _ => return Err(error()),
         };
         let bytes = (number * unit).round();

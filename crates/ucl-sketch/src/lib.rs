@@ -36,6 +36,7 @@ mod plane;
 mod sketch;
 pub mod state;
 
+pub use background::NoThread;
 pub use builder::{BuildError, Builder, Execution};
 pub use bytes::{Bytes, ParseBytesError};
 pub use sketch::{ChangeError, MergeError, Size, UclSketch};
@@ -45,8 +46,8 @@ pub use ucl_control_plane::{
     Registry, SelfCheck, Series, Settings, Source, Verdict,
 };
 pub use ucl_data_plane::{
-    Base, BloomKind, Config, ConfigError, CounterBits, Hashing, HeavyKind, KeyFormat, Memory, ParseSeedError,
-    ReportRule, Seed, Shape,
+    Base, BloomKind, Config, ConfigError, CounterBits, Hashing, HeavyKind, KeyFormat, Memory, OutOfMemory,
+    ParseSeedError, ReportRule, Seed, Shape,
 };
 pub use ucl_equations::em;
 pub use ucl_learned as learned;

@@ -48,10 +48,13 @@ struct Away {
 }
 
 impl Pipeline {
-    pub fn new(control: Box<ControlPlane>) -> Self {
+    /// Gives the control plane back if the system cannot start threads.
+    pub fn new(control: Box<ControlPlane>) -> Result<Self, Box<ControlPlane>> {
         let threads = ThreadPoolBuilder::new().thread_name(|at| format!("ucl-control-{at}"));
-        let pool = threads.num_threads(rayon::current_num_threads()).build().expect("the system can start threads");
-        Self { notes: Notes::default(), pool, stage: Some(Stage::Here(control)) }
+        match threads.num_threads(rayon::current_num_threads()).build() {
+            Ok(pool) => Ok(Self { notes: Notes::default(), pool, stage: Some(Stage::Here(control)) }),
+            Err(_) => Err(control),
+        }
     }
 
     /// The control plane, with everything taken in.
@@ -250,7 +253,7 @@ mod tests {
         let shape = Shape::PAPER_64KB;
         let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1.into() };
         let control = ControlPlane::new(config, Settings::default()).expect("settings that go together");
-        let mut pipeline = Pipeline::new(Box::new(control));
+        let Ok(mut pipeline) = Pipeline::new(Box::new(control)) else { panic!("no threads") };
         pipeline.notes.list.push(Note::Whole { len: 4, flags: KeyFlags::default() });
         pipeline.send();
         pipeline

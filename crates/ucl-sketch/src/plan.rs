@@ -74,7 +74,7 @@ pub fn default_expected_keys(memory: usize) -> u64 {
 /// use ucl_sketch::{DecoderKind, ReportRule};
 /// let Plan { rule, interval, .. } = plan(DecoderKind::Learned, Request::default())?;
 /// assert_eq!((rule, interval), (ReportRule::Paper, Some(1_000)));
-/// # Ok::<(), ucl_sketch::plan::TooSmall>(())
+/// # Ok::<(), ucl_sketch::plan::BudgetError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -86,16 +86,31 @@ pub struct Plan {
     pub interval: Option<u64>,
 }
 
-/// The budget does not hold even the smallest shape.
+/// A budget that no sketch can be planned for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a budget of {} is too small for {keys}: at least {} are needed", Bytes(*.memory), Bytes(*.least))]
-pub struct TooSmall {
-    /// Asked for.
-    pub memory: usize,
-    /// For such keys.
-    pub keys: KeyFormat,
-    /// The smallest that works.
-    pub least: usize,
+pub enum BudgetError {
+    /// The budget does not hold even the smallest shape.
+    #[error("a budget of {} is too small for {keys}: at least {} are needed", Bytes(*.memory), Bytes(*.least))]
+    TooSmall {
+        /// Asked for.
+        memory: usize,
+        /// For such keys.
+        keys: KeyFormat,
+        /// The smallest that works.
+        least: usize,
+    },
+    /// A part of the sketch would be beyond its limit.
+    #[error("a budget of {} is too large for one sketch: {what} would be {value}, but the most is {most}", Bytes(*.memory))]
+    TooLarge {
+        /// Asked for.
+        memory: usize,
+        /// Which part.
+        what: &'static str,
+        /// How large it would be.
+        value: u64,
+        /// The largest allowed.
+        most: u64,
+    },
 }
 
 /// The smallest useful part sizes: a handful of slots, counters and Bloom bits.
@@ -112,9 +127,9 @@ const LEAST_BLOOM: usize = 64;
 ///     Request { memory: 65_536, keys: KeyFormat::Fixed(4), ..Request::default() };
 /// let plan = plan(DecoderKind::Delta, request)?;
 /// assert!(plan.shape.memory(request.keys).total() <= 65_536);
-/// # Ok::<(), ucl_sketch::plan::TooSmall>(())
+/// # Ok::<(), ucl_sketch::plan::BudgetError>(())
 /// ```
-pub fn plan(decoder: DecoderKind, request: Request) -> Result<Plan, TooSmall> {
+pub fn plan(decoder: DecoderKind, request: Request) -> Result<Plan, BudgetError> {
     let (rule, interval) = match decoder {
         DecoderKind::Em => (ReportRule::New, None),
         DecoderKind::Delta => (ReportRule::Rotate, Some(request.interval.unwrap_or(DELTA_INTERVAL))),
@@ -138,7 +153,7 @@ pub const PAPER_INTERVAL: u64 = 1_000;
 pub const DELTA_INTERVAL: u64 = 16_000;
 
 /// The paper's shapes.
-pub fn wide(request: Request) -> Result<Shape, TooSmall> {
+pub fn wide(request: Request) -> Result<Shape, BudgetError> {
     let rows = match request.memory {
         0..=73_728 => 4,
         73_729..=122_880 => 6,
@@ -161,7 +176,7 @@ pub fn wide(request: Request) -> Result<Shape, TooSmall> {
 ///
 /// The rules come from a search over splits of the budget, on generated streams with budgets from 8KB to 256KB
 /// (`cargo run --release -p ucl-lab --example search_shapes`; `docs/planner.md` has what it found).
-pub fn narrow(request: Request) -> Result<Shape, TooSmall> {
+pub fn narrow(request: Request) -> Result<Shape, BudgetError> {
     // At most 65% for the filter, for counters must be left; few slots, for most hot keys are recovered as well as held.
     let roomy = |key_bits: f64| {
         let bloom = bloom_share(request, key_bits, 0.65);
@@ -198,7 +213,7 @@ fn bloom_share(request: Request, key_bits: f64, most: f64) -> f64 {
     (key_bits * request.expected() / 8.0 / request.memory.max(1) as f64).clamp(0.1, most)
 }
 
-fn narrow_with(request: Request, bits: CounterBits, (bloom, heavy): (f64, f64)) -> Result<Shape, TooSmall> {
+fn narrow_with(request: Request, bits: CounterBits, (bloom, heavy): (f64, f64)) -> Result<Shape, BudgetError> {
     fit(request, 4, request.counter_bits.unwrap_or(bits), 8, bloom, 1.0 - bloom - heavy)
 }
 
@@ -210,7 +225,7 @@ fn fit(
     vote_ratio: u32,
     bloom_share: f64,
     counter_share: f64,
-) -> Result<Shape, TooSmall> {
+) -> Result<Shape, BudgetError> {
     let expected = request.expected();
     let emptied_after = request.interval.filter(|_| request.rule == Some(ReportRule::Rotate));
     let shape = |slots: usize, width: usize, bloom_bytes: usize| Shape {
@@ -226,7 +241,7 @@ fn fit(
         bloom_hashes: bloom_hashes((bloom_bytes / 4 * 32) as u32, expected, emptied_after),
     };
     let least = shape(LEAST_SLOTS, LEAST_WIDTH, LEAST_BLOOM).memory(request.keys).total();
-    let too_small = TooSmall { memory: request.memory, keys: request.keys, least };
+    let too_small = BudgetError::TooSmall { memory: request.memory, keys: request.keys, least };
     if request.memory < least {
         return Err(too_small);
     }
@@ -239,7 +254,15 @@ fn fit(
     let counters = budget as f64 * counter_share * 8.0 / f64::from(counter_bits.bits());
     let width = ((counters / f64::from(rows)) as usize).clamp(LEAST_WIDTH, counter_room);
     let left = budget - bloom_bytes - counter_bytes(width);
-    Ok(shape(request.heavy.slots_in(left, request.keys.slot_bytes()), width, bloom_bytes))
+    let slots = request.heavy.slots_in(left, request.keys.slot_bytes());
+    let within = |what: &'static str, value: usize, most: u32| {
+        let (memory, value, most) = (request.memory, value as u64, u64::from(most));
+        if value > most { Err(BudgetError::TooLarge { memory, what, value, most }) } else { Ok(()) }
+    };
+    within("the bits of the Bloom filter", bloom_bytes / 4 * 32, Shape::MOST_BLOOM_BITS)?;
+    within("the counters of a row", width, Shape::MOST_WIDTH)?;
+    within("the slots of the heavy part", slots, Shape::MOST_SLOTS)?;
+    Ok(shape(slots, width, bloom_bytes))
 }
 
 /// The number of hashes with which a filter loses the fewest of so many keys. With an interval it is one that is emptied in

@@ -132,7 +132,7 @@ impl UclSketch {
         let plane = AnyPlane::new(config)?;
         let control = match execution {
             Execution::Synchronous | Execution::Pipelined => {
-                let encoder = measure_uplink.then(|| Encoder::new(0, config, nowhere()).expect("a valid shape"));
+                let encoder = measure_uplink.then(|| Encoder::new(0, config, nowhere())).transpose()?;
                 let control = Box::new(ControlPlane::new(config, settings)?);
                 Control::Inline { control, encoder: encoder.map(Box::new) }
             }
@@ -144,7 +144,8 @@ impl UclSketch {
     }
 
     /// The same sketch, from now on as with [`Execution::Pipelined`]; one in the background stays there. For sketches that were
-    /// loaded: a state does not tell where it was counted.
+    /// loaded: a state does not tell where it was counted. Where the system cannot start threads it stays synchronous, with the
+    /// same answers.
     ///
     /// ```
     /// use ucl_sketch::UclSketch;
@@ -157,9 +158,10 @@ impl UclSketch {
     /// ```
     pub fn pipelined(self) -> Self {
         let control = match self.control {
-            Control::Inline { control, encoder } => {
-                Control::Pipelined { pipeline: Box::new(Pipeline::new(control)), encoder }
-            }
+            Control::Inline { control, encoder } => match Pipeline::new(control) {
+                Ok(pipeline) => Control::Pipelined { pipeline: Box::new(pipeline), encoder },
+                Err(control) => Control::Inline { control, encoder },
+            },
             other => other,
         };
         Self { control, ..self }

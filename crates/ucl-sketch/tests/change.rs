@@ -199,7 +199,7 @@ fn what_cannot_be_done_is_named_and_changes_nothing() {
     let mut sketch = small(DecoderKind::Delta).build().unwrap();
     sketch.insert_batch(&stream(1, 1_200)).unwrap();
     let before = sketch.view().unwrap();
-    assert!(matches!(sketch.resize(Bytes(50)), Err(ChangeError::TooSmall(_))));
+    assert!(matches!(sketch.resize(Bytes(50)), Err(ChangeError::Budget(_))));
     let shape = sketch.config().shape;
     assert!(matches!(sketch.resize(Shape { rows: 0, ..shape }), Err(ChangeError::Config(_))));
     let error = sketch.resize(Shape { base: ucl_sketch::Base::CountSketch, ..shape }).unwrap_err();

@@ -49,7 +49,8 @@
 //!
 //! - The same reports give the same bytes on every machine; the bytes of every version are pinned by golden files.
 //! - Any bytes give a message or a [`WireError`], never a panic; a decoder allocates a few times [`MAX_BUFFER`] and eight
-//!   bytes per configured counter (at most [`MAX_COUNTERS`]), whatever the numbers in a message claim.
+//!   bytes per configured counter (at most [`MAX_COUNTERS`] unless the [`Receiver`] is told otherwise), whatever the
+//!   numbers in a message claim.
 //! - The sender holds at most its buffer ([`Encoder::with_buffer`]) and what encoding one cut takes.
 //! - Key order, and the sum of carries per counter, are what was reported. The order of carries is not kept.
 //!
@@ -99,11 +100,12 @@ pub use sections::slots::{SlotReport, Slots};
 #[cfg(feature = "serde")]
 pub use state::EncoderState;
 
-/// Whether a data plane of this configuration can be sent: within its own limits, and at most [`MAX_COUNTERS`] counters.
+/// Returns an error if a data plane of this configuration cannot be sent: if it is beyond its own limits, or has more than
+/// [`MAX_COUNTER_BYTES`] of counters.
 ///
 /// ```
 /// use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
-/// let shape = Shape { rows: 16, width: 1 << 24, ..Shape::PAPER_64KB };
+/// let shape = Shape { rows: 16, width: 1 << 26, ..Shape::PAPER_64KB };
 /// let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1.into() };
 /// assert!(ucl_wire::check_config(&config).is_err());
 /// ```
@@ -114,8 +116,12 @@ pub fn check_config(config: &ucl_data_plane::Config) -> Result<(), WireError> {
 /// The version of the format that is written.
 pub const VERSION: u8 = 3;
 
-/// Counters of the largest sketch that can be sent: a hostile configuration makes a reader allocate 128 MiB, no more.
+/// Counters of the largest sketch that a reader takes unless told otherwise ([`Receiver::with_counter_limit`]): a hostile
+/// configuration makes it allocate 128 MiB, no more.
 pub const MAX_COUNTERS: usize = 1 << 24;
+
+/// Bytes of counters of the largest sketch that can be sent: the length of a message has 32 bits.
+pub const MAX_COUNTER_BYTES: usize = 1 << 31;
 
 /// Bytes of reports that an [`Encoder`] collects before it sends a message without waiting for the cut.
 pub const DEFAULT_BUFFER: usize = 1 << 16;

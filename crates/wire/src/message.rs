@@ -16,7 +16,7 @@ use crate::sections::cut::{self, CutReport};
 use crate::sections::keys::Keys;
 use crate::sections::slots::Slots;
 use crate::sections::{carries, segment};
-use crate::{VERSION, WireError};
+use crate::{MAX_COUNTERS, VERSION, WireError};
 
 /// How every message starts.
 pub(crate) const MAGIC: [u8; 2] = *b"UC";
@@ -167,8 +167,9 @@ impl<'a> Opened<'a> {
         Ok(Self { kind, header, version, payload: body })
     }
 
-    /// Reads the payload, reports by the configuration that opened their segment.
-    pub(crate) fn message(mut self, segment: Option<&Config>) -> Result<Message, WireError> {
+    /// Reads the payload, reports by the configuration that opened their segment. No segment may have more than
+    /// `most_counters`.
+    pub(crate) fn message(mut self, segment: Option<&Config>, most_counters: usize) -> Result<Message, WireError> {
         let reader = &mut self.payload;
         let message = match (self.kind, segment) {
             (Kind::SegmentOpen, _) => Message::SegmentOpen(segment::read(reader, self.version)?),
@@ -183,6 +184,7 @@ impl<'a> Opened<'a> {
             (_, None) => return Err(WireError::UnknownSegment { segment: self.header.segment }),
             (kind, Some(config)) => {
                 segment::check(config)?;
+                segment::check_counters(config, most_counters)?;
                 Message::Reports(EpochReports {
                     keys: Keys::read(reader, config)?,
                     carries: carries::read(reader, config)?,
@@ -196,6 +198,9 @@ impl<'a> Opened<'a> {
             }
         };
         reader.end()?;
+        if let Some(config) = message.opens() {
+            segment::check_counters(config, most_counters)?;
+        }
         Ok(message)
     }
 }
@@ -218,7 +223,7 @@ pub fn decode_header(bytes: &[u8]) -> Result<Header, WireError> {
 /// Reads one message. Reports are read by the configuration that opened their segment; a message that opens one needs none.
 ///
 /// Any bytes give a message or an error, never a panic. What is allocated is bounded by [`MAX_BUFFER`](crate::MAX_BUFFER)
-/// and the number of counters in `segment`, never by a number in the bytes alone.
+/// and the number of counters in `segment` (at most [`MAX_COUNTERS`]), never by a number in the bytes alone.
 ///
 /// ```
 /// use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
@@ -233,5 +238,5 @@ pub fn decode_header(bytes: &[u8]) -> Result<Header, WireError> {
 /// ```
 pub fn decode_message(bytes: &[u8], segment: Option<&Config>) -> Result<(Header, Message), WireError> {
     let opened = Opened::new(bytes)?;
-    Ok((opened.header, opened.message(segment)?))
+    Ok((opened.header, opened.message(segment, MAX_COUNTERS)?))
 }

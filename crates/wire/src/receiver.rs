@@ -2,8 +2,8 @@
 
 use ucl_data_plane::Config;
 
-use crate::WireError;
 use crate::message::{Header, Kind, Message, Opened};
+use crate::{MAX_COUNTERS, WireError};
 
 /// Reads one stream's messages and notices when one is missing, repeated or out of order.
 ///
@@ -31,17 +31,25 @@ use crate::message::{Header, Kind, Message, Opened};
 pub struct Receiver {
     next: Header,
     segment: Option<Config>,
+    most_counters: usize,
 }
 
 impl Receiver {
     /// A receiver that waits for the first message of a stream.
     pub fn new(stream: u64) -> Self {
-        Self { next: Header { stream, ..Header::default() }, segment: None }
+        Self { next: Header { stream, ..Header::default() }, segment: None, most_counters: MAX_COUNTERS }
     }
 
     /// A receiver that goes on where [`Receiver::expects`] of an earlier one said, in the same segment.
     pub fn resume(next: Header, segment: Config) -> Self {
-        Self { next, segment: Some(segment) }
+        Self { next, segment: Some(segment), most_counters: MAX_COUNTERS }
+    }
+
+    /// Sets how many counters a segment may have ([`MAX_COUNTERS`] unless told): what is allocated for a cut grows with
+    /// them. Raise it for senders that are trusted.
+    pub fn with_counter_limit(mut self, counters: usize) -> Self {
+        self.most_counters = counters;
+        self
     }
 
     /// The header of the next message; its segment may be one higher, if it opens one.
@@ -75,7 +83,7 @@ impl Receiver {
         if header.epoch != next.epoch {
             return Err(WireError::WrongEpoch { expected: next.epoch, got: header.epoch });
         }
-        let message = opened.message(self.segment.as_ref())?;
+        let message = opened.message(self.segment.as_ref(), self.most_counters)?;
         if let Some(config) = message.opens() {
             self.segment = Some(*config);
         }

@@ -1,13 +1,16 @@
 //! From decoded messages back to reports, so that a control plane needs not know how they came.
 
-use ucl_data_plane::{Config, Counters, Cut, Report, ReportSink};
+use ucl_data_plane::{Config, Counters, Cut, OutOfMemory, Report, ReportSink};
 
 use crate::message::EpochReports;
 
 impl EpochReports {
     /// Hands every report to `sink`, in the order of the data plane: keys, carries, slots, cut. (Keys and carries
     /// alternate there; what they add up to is the same.)
-    pub fn replay(&self, segment: &Config, sink: &mut impl ReportSink) {
+    ///
+    /// # Errors
+    /// If there is no memory for the counters of a cut. Then the cut was not handed on.
+    pub fn replay(&self, segment: &Config, sink: &mut impl ReportSink) -> Result<(), OutOfMemory> {
         for (key, flags) in self.keys.iter() {
             sink.report(Report::Key { key, flags });
         }
@@ -19,7 +22,7 @@ impl EpochReports {
         }
         if let Some(cut) = &self.cut {
             let shape = &segment.shape;
-            let counters = Counters::from_remainders(&cut.counters, shape.counter_bits, shape.signed());
+            let counters = Counters::from_remainders(&cut.counters, shape.counter_bits, shape.signed())?;
             sink.report(Report::Cut(Cut {
                 items: cut.items,
                 weight: cut.weight,
@@ -30,5 +33,6 @@ impl EpochReports {
                 reset: cut.reset,
             }));
         }
+        Ok(())
     }
 }

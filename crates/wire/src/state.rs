@@ -7,11 +7,11 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use ucl_data_plane::{Config, CounterIndex, Inconsistent, ensure};
 
+use crate::MAX_BUFFER;
 use crate::encoder::{Encoder, Uplink};
 use crate::message::Header;
 use crate::sections::keys::Keys;
 use crate::sections::slots::Slots;
-use crate::{MAX_BUFFER, MAX_COUNTERS};
 
 /// No link has sent more messages or bytes than this: what counts them does not overflow.
 const MOST: u64 = 1 << 60;
@@ -63,7 +63,6 @@ impl<F: FnMut(&[u8])> Encoder<F> {
     pub fn restore(config: Config, state: EncoderState, out: F) -> Result<Self, Inconsistent> {
         let EncoderState { next, keys, carries, slots, limit, uplink } = state;
         let counters = config.shape.geometry().counters();
-        ensure(counters <= MAX_COUNTERS, || format!("{counters} counters, more than can be sent"))?;
         keys.check(&config)?;
         slots.check(&config)?;
         let stray = carries.iter().find(|(at, _)| at.0 as usize >= counters);

@@ -30,7 +30,7 @@ fn config(seed: Seed, keys: KeyFormat, width: u32, counter_bits: CounterBits, ba
 
 fn counters(config: &Config) -> Counters {
     let shape = &config.shape;
-    let mut counters = Counters::new(shape.geometry().counters(), shape.counter_bits, shape.signed());
+    let mut counters = Counters::new(shape.geometry().counters(), shape.counter_bits, shape.signed()).unwrap();
     for i in 0..counters.len() as u64 {
         let weight = i * i % 97 / 24 * (i * i % 89) / 20 + u64::from(i % 500 == 3) * 100_000;
         let _carried = counters.add(i as usize, shape.signed() && i % 3 == 0, weight);

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use common::{config, tell, told};
 use proptest::prelude::*;
 use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
-use ucl_wire::{Encoder, MAX_BUFFER, Message, Receiver, WireError, decode_message, split_message};
+use ucl_wire::{Encoder, MAX_BUFFER, MAX_COUNTERS, Message, Receiver, WireError, decode_message, split_message};
 
 struct Watching;
 
@@ -194,14 +194,33 @@ fn a_number_alone_allocates_nothing() {
 }
 
 #[test]
-fn a_huge_sketch_is_refused_by_both_sides() {
+fn a_sketch_that_no_message_holds_is_refused_by_the_sender() {
     let huge = Config { shape: Shape { rows: 16, width: 1 << 27, ..Shape::PAPER_64KB }, ..paper() };
     let refused = Encoder::new(1, huge, |_: &[u8]| {}).map(drop);
-    assert!(matches!(refused, Err(WireError::TooLarge { what: "counters", .. })));
+    assert!(matches!(refused, Err(WireError::TooLarge { what: "bytes of counters", .. })));
     let mut open = Vec::new();
     drop(Encoder::new(1, paper(), |message: &[u8]| open = message.to_vec()).unwrap());
     let (result, largest) = watched(&open, Some(&huge));
     assert!(result.is_ok() && largest < 1024, "opening allocates no counters: {largest} bytes");
+}
+
+/// How much a reader allocates is the reader's choice, not the sender's.
+#[test]
+fn a_large_sketch_is_taken_only_by_a_reader_that_says_so() {
+    let large = Config { shape: Shape { rows: 4, width: 1 << 23, ..Shape::PAPER_64KB }, ..paper() };
+    let counters = large.shape.geometry().counters();
+    assert!(counters > MAX_COUNTERS);
+    let mut open = Vec::new();
+    drop(Encoder::new(1, large, |message: &[u8]| open = message.to_vec()).unwrap());
+    let refused = WireError::TooLarge { what: "counters", value: counters as u64, most: MAX_COUNTERS as u64 };
+    let (result, largest) = watched(&open, None);
+    assert_eq!(result, Err(refused.clone()));
+    assert!(largest < 1024, "{largest} bytes");
+    let mut receiver = Receiver::new(1);
+    assert_eq!(receiver.receive(&open), Err(refused));
+    let below = Receiver::new(1).with_counter_limit(counters - 1).receive(&open);
+    assert!(matches!(below, Err(WireError::TooLarge { .. })));
+    assert_eq!(Receiver::new(1).with_counter_limit(counters).receive(&open), Ok(Message::SegmentOpen(large)));
 }
 
 #[test]

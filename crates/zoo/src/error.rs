@@ -1,6 +1,6 @@
 //! What can go wrong.
 
-use ucl_data_plane::{ConfigError, KeyFormat};
+use ucl_data_plane::{ConfigError, KeyFormat, OutOfMemory};
 
 /// Why a system cannot be built, or has no answers. After an error from an insert the system's answers are worth nothing.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -19,6 +19,9 @@ pub enum Error {
     /// Mend the stream.
     #[error(transparent)]
     Input(#[from] ConfigError),
+    /// Give less memory.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
     /// Give the keys that the ideal oracle is to know ([`Knowledge::Ranking`](crate::Knowledge)).
     #[error("an ideal oracle must be told which keys are heavy")]
     NeedsRanking,

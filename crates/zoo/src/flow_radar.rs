@@ -76,7 +76,7 @@ impl<const N: usize> FlowRadar<N> {
         let bits = (bloom / 4 * 32).min(1 << 31) as u32;
         Ok(Self {
             seed: plan.hash_seed(),
-            filter: BloomFilter::new(BloomKind::Classic, bits, BLOOM_HASHES),
+            filter: BloomFilter::new(BloomKind::Classic, bits, BLOOM_HASHES)?,
             width,
             keys: vec![[0; N]; cells],
             flows: vec![0; cells],

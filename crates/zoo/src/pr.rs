@@ -56,7 +56,7 @@ impl<const N: usize> PrSketch<N> {
         };
         Ok(Self {
             counters: UnsignedRows::new(ROWS, width),
-            recorder: Recorder::new(plan.hash_seed(), bloom, BLOOM_HASHES),
+            recorder: Recorder::new(plan.hash_seed(), bloom, BLOOM_HASHES)?,
             solution: Vec::new(),
         })
     }

@@ -1,7 +1,7 @@
 //! Which keys are there: a Bloom filter where the stream is seen, and the keys that it let through elsewhere.
 
 use hashbrown::HashTable;
-use ucl_data_plane::{BloomFilter, BloomKind, HashSeed, KeyHash};
+use ucl_data_plane::{BloomFilter, BloomKind, HashSeed, KeyHash, OutOfMemory};
 
 /// Sends each key about once. A key that the filter wrongly claims to know is lost.
 #[derive(Clone, Debug)]
@@ -16,10 +16,10 @@ pub(crate) struct Recorder<const N: usize> {
 }
 
 impl<const N: usize> Recorder<N> {
-    pub fn new(seed: HashSeed, bytes: usize, hashes: u8) -> Self {
+    pub fn new(seed: HashSeed, bytes: usize, hashes: u8) -> Result<Self, OutOfMemory> {
         let bits = (bytes / 4 * 32).min(1 << 31) as u32;
-        let filter = BloomFilter::new(BloomKind::Classic, bits, hashes);
-        Self { seed, filter, hashes, keys: Vec::new(), index: HashTable::new() }
+        let filter = BloomFilter::new(BloomKind::Classic, bits, hashes)?;
+        Ok(Self { seed, filter, hashes, keys: Vec::new(), index: HashTable::new() })
     }
 
     #[inline(always)]

@@ -93,11 +93,11 @@ impl<const N: usize> SeqSketch<N> {
         Ok(Self {
             layout,
             slots,
-            table: VotingFilter::new(slots, layout.vote_ratio),
+            table: VotingFilter::new(slots, layout.vote_ratio)?,
             rows,
             width,
             counters: vec![0; rows * width as usize],
-            recorder: Recorder::new(plan.hash_seed(), bloom, BLOOM_HASHES),
+            recorder: Recorder::new(plan.hash_seed(), bloom, BLOOM_HASHES)?,
             seed: plan.hash_seed(),
             solution: Vec::new(),
         })

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use anyhow::Context;
 use ucl_sketch::{ConfigError, UclSketch};
 use ucl_streams::{ReadError, ReadOptions, ReadSummary, Source, read};
 
@@ -39,11 +40,12 @@ pub fn count(
             let mine: Vec<Source> = sources.iter().skip(plane).step_by(planes).cloned().collect();
             // A bar for one reader would jump between several.
             let options = ReadOptions { progress: None, ..options.clone() };
-            scope.spawn(move || one(Counter::new(sketch, audit), &mine, &options))
+            let work = move || one(Counter::new(sketch, audit), &mine, &options);
+            std::thread::Builder::new().spawn_scoped(scope, work).context("cannot start a thread")
         };
-        let threads: Vec<_> = sketches.into_iter().enumerate().map(start).collect();
-        threads.into_iter().map(|thread| thread.join().expect("counting does not panic")).collect()
-    });
+        let threads = sketches.into_iter().enumerate().map(start).collect::<anyhow::Result<Vec<_>>>()?;
+        anyhow::Ok(threads.into_iter().map(|thread| thread.join().expect("counting does not panic")).collect())
+    })?;
     let mut all: Option<(Counter, Result<ReadSummary, ReadError>)> = None;
     for Counted { counter, result, failure } in counted {
         if let Some(failure) = failure {

@@ -18,7 +18,10 @@ impl ControlPlane {
     /// Whether the decoder could go on with a data plane of this configuration. Ask before
     /// [`DataPlane::change`](ucl_data_plane::DataPlane::change).
     pub fn check_change(&self, config: &Config) -> Result<(), SettingsError> {
-        Mode::new(&self.settings, config.shape.geometry()).map(drop)
+        Mode::new(&self.settings, config.shape.geometry())?;
+        // Whether there is room: once the data plane has changed it is too late for an error.
+        let _room = (Segment::new(*config)?, HeavyMirror::new(config.shape.slots)?);
+        Ok(())
     }
 
     /// The sealed segments, oldest first.
@@ -77,7 +80,7 @@ impl ControlPlane {
             self.restart_network(config, true)?;
         }
         // Who still holds a slot will be told at the next cut; until then nobody does.
-        self.heavy = HeavyMirror::new(config.shape.slots);
+        self.heavy = HeavyMirror::new(config.shape.slots).map_err(ReportError::from)?;
         self.heavy_changes.extend(held.iter().map(|held| (held.key, -(held.count as i64))));
         self.moved = held.to_vec();
         for state in &mut self.keys {
@@ -98,7 +101,8 @@ impl ControlPlane {
             (decoded, upper_bounds(&self.segment, &self.segment.cumulative().to_vec(), self.segment.sketch_weight()))
         };
         let (items, weight) = self.at_cut;
-        let segment = std::mem::replace(&mut self.segment, Segment::new(*config));
+        let open = Segment::new(*config).map_err(ReportError::from)?;
+        let segment = std::mem::replace(&mut self.segment, open);
         let end = End { stream: 0, through: self.past.streams, items, weight, held };
         let sealed = Sealed::new(segment, &decoded, &uppers, &self.keys, self.smallest_weight, end);
         self.appended.push(Arc::new(sealed));
@@ -171,8 +175,8 @@ impl ControlPlane {
         }
         self.registry = Arc::new(self.registry.emptied());
         self.keys.clear();
-        self.segment = Segment::new(*config);
-        self.heavy = HeavyMirror::new(config.shape.slots);
+        self.segment = Segment::new(*config).map_err(ReportError::from)?;
+        self.heavy = HeavyMirror::new(config.shape.slots).map_err(ReportError::from)?;
         self.window = Window::new(self.window.length());
         self.past = Arc::new(Past::default());
         self.appended.clear();

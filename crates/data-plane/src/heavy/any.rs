@@ -6,6 +6,7 @@ use super::{
 };
 use crate::config::Shape;
 use crate::hash::{HashSeed, KeyHash};
+use crate::table::OutOfMemory;
 
 /// One of the heavy parts, by [`HeavyKind`].
 ///
@@ -14,8 +15,9 @@ use crate::hash::{HashSeed, KeyHash};
 ///
 /// ```
 /// use ucl_data_plane::{AnyHeavy, HeavyKind, HeavyPart, Shape};
-/// let heavy = AnyHeavy::<4>::new(&Shape { heavy: HeavyKind::Elastic, ..Shape::PAPER_64KB });
+/// let heavy = AnyHeavy::<4>::new(&Shape { heavy: HeavyKind::Elastic, ..Shape::PAPER_64KB })?;
 /// assert_eq!(heavy.kind(), HeavyKind::Elastic);
+/// # Ok::<(), ucl_data_plane::OutOfMemory>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -30,12 +32,12 @@ pub enum AnyHeavy<const N: usize> {
 
 impl<const N: usize> AnyHeavy<N> {
     /// The empty heavy part of a shape.
-    pub fn new(shape: &Shape) -> Self {
-        match shape.heavy {
-            HeavyKind::Voting => Self::Voting(VotingFilter::new(shape.slots, shape.vote_ratio)),
-            HeavyKind::Augmented => Self::Augmented(AugmentedFilter::new(shape.slots)),
-            HeavyKind::Elastic => Self::Elastic(ElasticBuckets::new(shape.slots, shape.vote_ratio)),
-        }
+    pub fn new(shape: &Shape) -> Result<Self, OutOfMemory> {
+        Ok(match shape.heavy {
+            HeavyKind::Voting => Self::Voting(VotingFilter::new(shape.slots, shape.vote_ratio)?),
+            HeavyKind::Augmented => Self::Augmented(AugmentedFilter::new(shape.slots)?),
+            HeavyKind::Elastic => Self::Elastic(ElasticBuckets::new(shape.slots, shape.vote_ratio)?),
+        })
     }
 }
 
@@ -112,8 +114,12 @@ impl<const N: usize> HeavyPart<N> for AnyHeavy<N> {
 }
 
 impl<const N: usize> HeavyChange<N> for AnyHeavy<N> {
-    fn resized(&self, shape: &Shape) -> Self {
+    fn resized(&self, shape: &Shape) -> Result<Self, OutOfMemory> {
         Self::new(shape)
+    }
+
+    fn clear(&mut self) {
+        each!(self, heavy => heavy.clear());
     }
 
     fn place(&mut self, h: KeyHash, key: &[u8; N], weight: u64, hot: bool) -> bool {

@@ -20,7 +20,6 @@
 //! An exchange needs the sketch as it is after the pass, so nothing can be deferred: batches run at the speed of single
 //! inserts.
 
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -29,6 +28,7 @@ use super::word::{COUNT, DIRTY, HOT, LIMIT, TAKEN};
 use super::{HandedOn, HeavyChange, HeavyKind, HeavyPart, Offer, Reason, SlotChange};
 use crate::config::Shape;
 use crate::hash::KeyHash;
+use crate::table::{OutOfMemory, filled};
 
 /// Slots that are searched for a key.
 const ENTRIES: usize = 32;
@@ -49,7 +49,7 @@ impl<const N: usize> AugmentedFilter<N> {
     ///
     /// ```
     /// use ucl_data_plane::{AugmentedFilter, HandedOn, HashSeed, HeavyPart, Offer};
-    /// let (mut heavy, hash) = (AugmentedFilter::<4>::new(1), HashSeed::new(1.into()).hash(&[7; 4]));
+    /// let (mut heavy, hash) = (AugmentedFilter::<4>::new(1)?, HashSeed::new(1.into()).hash(&[7; 4]));
     /// let mut handed_on = HandedOn::NOTHING;
     /// assert_eq!(heavy.offer(hash, &[7; 4], 5, &mut handed_on), Offer::Settled);
     /// assert_eq!(heavy.offer(hash, &[8; 4], 1, &mut handed_on), Offer::HandedOn); // 8 passes into the sketch
@@ -57,10 +57,11 @@ impl<const N: usize> AugmentedFilter<N> {
     /// let evicted = heavy.after_pass(hash, &[8; 4], 6).unwrap(); // the sketch says that 8 has more than 7
     /// assert_eq!((evicted.key, evicted.weight()), ([7; 4], 5));
     /// assert_eq!(heavy.exact(hash, &[8; 4]), 0); // all it has is in the sketch
+    /// # Ok::<(), ucl_data_plane::OutOfMemory>(())
     /// ```
-    pub fn new(slots: u32) -> Self {
+    pub fn new(slots: u32) -> Result<Self, OutOfMemory> {
         let slots = slots as usize;
-        Self { keys: vec![[0; N]; slots], new: vec![0; slots], old: vec![0; slots] }
+        Ok(Self { keys: filled(slots, [0; N])?, new: filled(slots, 0)?, old: filled(slots, 0)? })
     }
 
     /// The slots in which a key may be.
@@ -166,8 +167,14 @@ impl<const N: usize> HeavyPart<N> for AugmentedFilter<N> {
 }
 
 impl<const N: usize> HeavyChange<N> for AugmentedFilter<N> {
-    fn resized(&self, shape: &Shape) -> Self {
+    fn resized(&self, shape: &Shape) -> Result<Self, OutOfMemory> {
         Self::new(shape.slots)
+    }
+
+    fn clear(&mut self) {
+        self.keys.fill([0; N]);
+        self.new.fill(0);
+        self.old.fill(0);
     }
 
     fn place(&mut self, h: KeyHash, key: &[u8; N], weight: u64, hot: bool) -> bool {
@@ -224,7 +231,7 @@ mod tests {
     /// What came in by exchange is in the sketch already: it must not be handed on a second time.
     #[test]
     fn only_new_minus_old_is_handed_on() {
-        let mut heavy = AugmentedFilter::<4>::new(1);
+        let mut heavy = AugmentedFilter::<4>::new(1).unwrap();
         offer(&mut heavy, [1; 4], 3);
         let evicted = heavy.after_pass(hash(&[2; 4]), &[2; 4], 10).unwrap();
         assert_eq!((evicted.key, evicted.weight(), evicted.reason()), ([1; 4], 3, Reason::EvictedCold));
@@ -237,7 +244,7 @@ mod tests {
 
     #[test]
     fn the_lightest_of_the_part_gives_way() {
-        let mut heavy = AugmentedFilter::<4>::new(ENTRIES as u32);
+        let mut heavy = AugmentedFilter::<4>::new(ENTRIES as u32).unwrap();
         for key in 0..ENTRIES as u8 {
             assert_eq!(offer(&mut heavy, [key; 4], 100 - u32::from(key)).1, Offer::Settled);
         }
@@ -248,19 +255,19 @@ mod tests {
     /// A key that was exchanged in and never hit holds a slot and no weight: merging drops it, whichever side it is on.
     #[test]
     fn merging_drops_mere_estimates_of_either_side() {
-        let mut one = AugmentedFilter::<4>::new(1);
+        let mut one = AugmentedFilter::<4>::new(1).unwrap();
         offer(&mut one, [1; 4], 3);
         one.after_pass(hash(&[2; 4]), &[2; 4], 10);
         assert_eq!(one.entries().collect::<Vec<_>>(), [(0, [2; 4], 0, false)]);
-        let mut other = AugmentedFilter::<4>::new(1);
+        let mut other = AugmentedFilter::<4>::new(1).unwrap();
         other.merge(&one, |_, _, _| unreachable!("nothing is lost"));
-        one.merge(&AugmentedFilter::new(1), |_, _, _| unreachable!("nothing is lost"));
+        one.merge(&AugmentedFilter::new(1).unwrap(), |_, _, _| unreachable!("nothing is lost"));
         assert_eq!((one.entries().count(), other.entries().count()), (0, 0));
     }
 
     #[test]
     fn a_count_near_the_limit_is_flushed_whole() {
-        let mut heavy = AugmentedFilter::<4>::new(1);
+        let mut heavy = AugmentedFilter::<4>::new(1).unwrap();
         offer(&mut heavy, [5; 4], LIMIT - 1);
         let (handed_on, _) = offer(&mut heavy, [5; 4], 3);
         assert_eq!((handed_on.weight(), handed_on.reason()), (LIMIT + 2, Reason::EvictedHot));

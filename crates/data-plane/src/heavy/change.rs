@@ -6,11 +6,15 @@ use core::ops::Range;
 use super::HeavyPart;
 use crate::config::Shape;
 use crate::hash::KeyHash;
+use crate::table::OutOfMemory;
 
 /// A heavy part whose keys can move to another one.
 pub trait HeavyChange<const N: usize>: HeavyPart<N> + Sized {
-    /// An empty heavy part of another shape.
-    fn resized(&self, shape: &Shape) -> Self;
+    /// Returns an empty heavy part of another shape.
+    fn resized(&self, shape: &Shape) -> Result<Self, OutOfMemory>;
+
+    /// Empties every slot.
+    fn clear(&mut self);
 
     /// Gives a key with its exact weight a place, as one that was taken since the last cut; `false`, and no change, if there
     /// is no room for it.

@@ -12,7 +12,6 @@
 //! - `vote⁻` starts at 0 after an eviction, as in the authors' code; the text has 1.
 //! - Weights, not packets; and a count that comes near 2^28 is flushed into the sketch.
 
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -21,6 +20,7 @@ use super::word::{COUNT, DIRTY, HOT, LIMIT, TAKEN};
 use super::{HandedOn, HeavyChange, HeavyKind, HeavyPart, Offer, Reason, SlotChange};
 use crate::config::Shape;
 use crate::hash::KeyHash;
+use crate::table::{OutOfMemory, filled};
 
 /// Slots of a bucket: with 4-byte keys, a cache line.
 pub(super) const ENTRIES: usize = 7;
@@ -44,7 +44,7 @@ impl<const N: usize> ElasticBuckets<N> {
     ///
     /// ```
     /// use ucl_data_plane::{ElasticBuckets, HandedOn, HashSeed, HeavyPart, Offer};
-    /// let (mut heavy, hash) = (ElasticBuckets::<4>::new(7, 8), HashSeed::new(1.into()).hash(&[0; 4]));
+    /// let (mut heavy, hash) = (ElasticBuckets::<4>::new(7, 8)?, HashSeed::new(1.into()).hash(&[0; 4]));
     /// let mut handed_on = HandedOn::NOTHING;
     /// let mut offer = |key: u8| heavy.offer(hash, &[key; 4], 1, &mut handed_on);
     /// assert!((1..=7).all(|key| offer(key) == Offer::Settled));
@@ -52,12 +52,13 @@ impl<const N: usize> ElasticBuckets<N> {
     /// assert!((8..=22).all(|key| offer(key) == Offer::HandedOn)); // 15 votes against it
     /// offer(23); // the 16th, and the lightest have 2
     /// assert_eq!((handed_on.key, handed_on.weight()), ([1; 4], 2));
+    /// # Ok::<(), ucl_data_plane::OutOfMemory>(())
     /// ```
-    pub fn new(slots: u32, vote_ratio: u32) -> Self {
+    pub fn new(slots: u32, vote_ratio: u32) -> Result<Self, OutOfMemory> {
         let slots = slots as usize;
         let (vote_ratio, limit) = Self::rule(vote_ratio);
-        let against = vec![0; slots.div_ceil(ENTRIES)];
-        Self { keys: vec![[0; N]; slots], counts: vec![0; slots], against, vote_ratio, limit }
+        let against = filled(slots.div_ceil(ENTRIES), 0)?;
+        Ok(Self { keys: filled(slots, [0; N])?, counts: filled(slots, 0)?, against, vote_ratio, limit })
     }
 
     /// The vote ratio, and the count at which a slot is flushed.
@@ -160,8 +161,14 @@ impl<const N: usize> HeavyPart<N> for ElasticBuckets<N> {
 }
 
 impl<const N: usize> HeavyChange<N> for ElasticBuckets<N> {
-    fn resized(&self, shape: &Shape) -> Self {
+    fn resized(&self, shape: &Shape) -> Result<Self, OutOfMemory> {
         Self::new(shape.slots, shape.vote_ratio)
+    }
+
+    fn clear(&mut self) {
+        self.keys.fill([0; N]);
+        self.counts.fill(0);
+        self.against.fill(0);
     }
 
     fn place(&mut self, h: KeyHash, key: &[u8; N], weight: u64, hot: bool) -> bool {
@@ -220,7 +227,7 @@ mod tests {
 
     #[test]
     fn votes_are_shared_and_the_lightest_goes() {
-        let mut heavy = ElasticBuckets::<4>::new(ENTRIES as u32, 2);
+        let mut heavy = ElasticBuckets::<4>::new(ENTRIES as u32, 2).unwrap();
         for key in 1..=7 {
             offer(&mut heavy, key, 10 * u32::from(key));
         }
@@ -235,7 +242,7 @@ mod tests {
     /// Key 0 is all zero bytes, as an empty slot is.
     #[test]
     fn the_zero_key_takes_an_empty_slot_like_any_other() {
-        let mut heavy = ElasticBuckets::<4>::new(3, 8);
+        let mut heavy = ElasticBuckets::<4>::new(3, 8).unwrap();
         assert_eq!(offer(&mut heavy, 0, 1).1, Offer::Settled);
         assert_eq!(heavy.entries().collect::<Vec<_>>(), [(0, [0; 4], 1, false)]);
         assert_eq!(offer(&mut heavy, 0, 1).1, Offer::Absorbed);
@@ -243,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_count_near_the_limit_is_flushed_whole() {
-        let mut heavy = ElasticBuckets::<4>::new(1, 8);
+        let mut heavy = ElasticBuckets::<4>::new(1, 8).unwrap();
         let limit = heavy.weight_limit();
         offer(&mut heavy, 5, limit - 1);
         let (handed_on, _) = offer(&mut heavy, 5, 3);
@@ -257,7 +264,10 @@ mod tests {
     #[test]
     fn slots_take_the_bytes_they_are_accounted_at() {
         for slots in [1, 6, 7, 8, 100] {
-            assert_eq!(ElasticBuckets::<13>::new(slots, 8).memory(), HeavyKind::Elastic.bytes(slots as usize, 13));
+            assert_eq!(
+                ElasticBuckets::<13>::new(slots, 8).unwrap().memory(),
+                HeavyKind::Elastic.bytes(slots as usize, 13)
+            );
         }
         for bytes in 50..500 {
             let slots = HeavyKind::Elastic.slots_in(bytes, 13);

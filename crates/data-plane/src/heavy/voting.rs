@@ -21,13 +21,13 @@ mod change;
 #[cfg(feature = "serde")]
 mod restored;
 
-use alloc::vec;
 use alloc::vec::Vec;
 use core::hint::select_unpredictable;
 
 use super::{CHUNK, HandedOn, HeavyKind, HeavyPart, Offer, Reason, SlotChange};
 use crate::hash::{HashSeed, KeyHash};
 use crate::key::words;
+use crate::table::{OutOfMemory, filled};
 
 const HOT: u64 = 1 << 31;
 const TAKEN: u64 = 1 << 30;
@@ -46,6 +46,8 @@ struct Slot<const N: usize> {
 }
 
 impl<const N: usize> Slot<N> {
+    const EMPTY: Self = Self { key: [0; N], counts: EMPTY.to_le_bytes() };
+
     fn counts(&self) -> u64 {
         u64::from_le_bytes(self.counts)
     }
@@ -72,7 +74,7 @@ impl<const N: usize> VotingFilter<N> {
     ///
     /// ```
     /// use ucl_data_plane::{HandedOn, HashSeed, HeavyPart, Offer, VotingFilter};
-    /// let (mut heavy, seed) = (VotingFilter::<4>::new(1, 1), HashSeed::new(1.into()));
+    /// let (mut heavy, seed) = (VotingFilter::<4>::new(1, 1)?, HashSeed::new(1.into()));
     /// let mut offer = |key: u32| {
     ///     let (key, mut handed_on) = (key.to_le_bytes(), HandedOn::NOTHING);
     ///     (heavy.offer(seed.hash(&key), &key, 1, &mut handed_on), handed_on)
@@ -83,10 +85,10 @@ impl<const N: usize> VotingFilter<N> {
     /// assert_eq!((handed_on.key, handed_on.weight()), (8u32.to_le_bytes(), 1));
     /// let (_, handed_on) = offer(9); // a second vote: 7 is evicted
     /// assert_eq!((handed_on.key, handed_on.weight()), (7u32.to_le_bytes(), 2));
+    /// # Ok::<(), ucl_data_plane::OutOfMemory>(())
     /// ```
-    pub fn new(slots: u32, vote_ratio: u32) -> Self {
-        let empty = Slot { key: [0; N], counts: EMPTY.to_le_bytes() };
-        Self { slots: vec![empty; slots as usize], rule: Rule::new(vote_ratio) }
+    pub fn new(slots: u32, vote_ratio: u32) -> Result<Self, OutOfMemory> {
+        Ok(Self { slots: filled(slots as usize, Slot::EMPTY)?, rule: Rule::new(vote_ratio) })
     }
 }
 
@@ -223,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_vote_ratio_defends_the_holder() {
-        let mut heavy = VotingFilter::<4>::new(1, 8);
+        let mut heavy = VotingFilter::<4>::new(1, 8).unwrap();
         offer(&mut heavy, 1, 2);
         for _ in 0..15 {
             assert_eq!(offer(&mut heavy, 2, 1).0.reason(), Reason::Passed);
@@ -238,14 +240,14 @@ mod tests {
     /// Key 0 is all zero bytes, as an empty slot is: it must not count as a hit there, nor be hot at once.
     #[test]
     fn the_zero_key_takes_an_empty_slot_like_any_other() {
-        let mut heavy = VotingFilter::<4>::new(1, 1);
+        let mut heavy = VotingFilter::<4>::new(1, 1).unwrap();
         assert_eq!(offer(&mut heavy, 0, 1).1, Offer::Settled);
         assert_eq!(heavy.entries().next(), Some((0, [0; 4], 1, false)));
     }
 
     #[test]
     fn a_count_near_the_limit_is_flushed_whole() {
-        let mut heavy = VotingFilter::<4>::new(1, 1);
+        let mut heavy = VotingFilter::<4>::new(1, 1).unwrap();
         let limit = heavy.weight_limit();
         offer(&mut heavy, 5, limit - 1);
         let (handed_on, _) = offer(&mut heavy, 5, 3);
@@ -258,7 +260,7 @@ mod tests {
 
     #[test]
     fn changes_are_what_happened_since_the_cut() {
-        let mut heavy = VotingFilter::<4>::new(1, 2);
+        let mut heavy = VotingFilter::<4>::new(1, 2).unwrap();
         offer(&mut heavy, 1, 5);
         heavy.settle();
         let changes = |heavy: &VotingFilter<4>| {
@@ -277,7 +279,7 @@ mod tests {
 
     #[test]
     fn slots_take_the_bytes_they_are_accounted_at() {
-        assert_eq!(VotingFilter::<4>::new(100, 1).memory(), 1200);
-        assert_eq!(VotingFilter::<13>::new(100, 1).memory(), 2100);
+        assert_eq!(VotingFilter::<4>::new(100, 1).unwrap().memory(), 1200);
+        assert_eq!(VotingFilter::<13>::new(100, 1).unwrap().memory(), 2100);
     }
 }

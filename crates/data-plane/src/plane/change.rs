@@ -16,10 +16,11 @@ use crate::config::{Config, ConfigError};
 use crate::heavy::{HeavyChange, Reason};
 use crate::key::KeyFormat;
 use crate::report::{KeyFlags, KeyRef, Opening, Report, ReportRule, ReportSink};
+use crate::table::{OutOfMemory, reserve};
 
 impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
     /// Ends the segment and goes on in another configuration: other hashes (a new seed), other sizes, or both. Keys keep
-    /// their format. For the moment of the change the heavy part's keys are held twice.
+    /// their format. For the moment of the change both sketches are in memory.
     ///
     /// ```
     /// use ucl_data_plane::{Config, DataPlane, KeyFormat, Report, ReportRule, Shape};
@@ -43,10 +44,13 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
         if want != got {
             return Err(ConfigError::HashFunctions { want, got });
         }
+        // All memory first: where there is none, the sketch goes on as it was.
+        let light = Light::new(config, self.light.seed.rehashed(config.seed))?;
+        let (heavy, holders) = (self.heavy.resized(&config.shape)?, self.holders()?);
         self.cut(sink);
-        self.light = Light::new(config, self.light.seed.rehashed(config.seed));
+        (self.light, self.heavy) = (light, heavy);
         sink.report(Report::Open { config: &config, opening: Opening::Change });
-        self.move_heavy(sink);
+        self.move_heavy(holders, sink);
         Ok(())
     }
 
@@ -54,19 +58,26 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
     /// `keep_weights` is for a control plane that has trained a network.
     pub fn reset(&mut self, keep_weights: bool, sink: &mut impl ReportSink) {
         let config = self.light.config;
-        self.heavy = self.heavy.resized(&config.shape);
-        self.light = Light::new(config, self.light.seed);
+        self.heavy.clear();
+        self.light.clear();
         self.totals = Totals::default();
         sink.report(Report::Open { config: &config, opening: Opening::Reset { keep_weights } });
     }
 
-    fn move_heavy(&mut self, sink: &mut impl ReportSink) {
+    /// What the heavy part holds, the largest first.
+    fn holders(&self) -> Result<Vec<([u8; N], u64, bool)>, OutOfMemory> {
         // What holds a slot with nothing in it (exchanged in, never hit since) has all its weight in the counters.
-        let holders = self.heavy.entries().filter(|&(_, _, count, _)| count > 0);
-        let mut entries: Vec<([u8; N], u64, bool)> = holders.map(|(_, key, count, hot)| (key, count, hot)).collect();
-        entries.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
-        self.heavy = self.heavy.resized(&self.light.config.shape);
-        for (key, count, hot) in entries {
+        let holders = || self.heavy.entries().filter(|&(_, _, count, _)| count > 0);
+        let mut all = Vec::new();
+        reserve(&mut all, holders().count())?;
+        all.extend(holders().map(|(_, key, count, hot)| (key, count, hot)));
+        all.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+        Ok(all)
+    }
+
+    /// Gives the former holders their places in a heavy part that is empty.
+    fn move_heavy(&mut self, holders: Vec<([u8; N], u64, bool)>, sink: &mut impl ReportSink) {
+        for (key, count, hot) in holders {
             let hash = self.light.seed.hash(&key);
             if self.light.config.keys == KeyFormat::Digest {
                 // A long key goes through the filter when it is first seen, not when it leaves its slot: it has been seen.

@@ -68,8 +68,9 @@ fn jobs(scope: &Scope) -> Vec<Job> {
 }
 
 fn lemma2(keys: u32, seed: u64) -> Finding {
-    let (mut filter, hash) =
-        (BloomFilter::new(BloomKind::Classic, BITS, HASHES), HashSeed::new(u128::from(seed).into()));
+    let filter = BloomFilter::new(BloomKind::Classic, BITS, HASHES);
+    let mut filter = filter.expect("memory for some kilobytes");
+    let hash = HashSeed::new(u128::from(seed).into());
     let lost = (0..keys).filter(|key| !filter.insert(hash.hash(&key.to_le_bytes()))).count();
     let mut finding = Finding::default();
     finding.note("measured", lost as f64 / f64::from(keys));

@@ -6,7 +6,7 @@ use ucl_wire::{WireError, check_config};
 
 use super::{Control, Tee, UclSketch};
 use crate::bytes::Bytes;
-use crate::plan::{Request, TooSmall, plan};
+use crate::plan::{BudgetError, Request, plan};
 
 /// How large a sketch is to become.
 ///
@@ -40,14 +40,14 @@ impl From<Shape> for Size {
 /// ```
 /// use ucl_sketch::{Bytes, ChangeError, UclSketch};
 /// let mut sketch = UclSketch::builder().build()?;
-/// assert!(matches!(sketch.resize(Bytes(10)), Err(ChangeError::TooSmall(_))));
+/// assert!(matches!(sketch.resize(Bytes(10)), Err(ChangeError::Budget(_))));
 /// # Ok::<(), ucl_sketch::BuildError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ChangeError {
-    /// Give more memory.
+    /// Give a budget that a sketch can use.
     #[error(transparent)]
-    TooSmall(#[from] TooSmall),
+    Budget(#[from] BudgetError),
     /// Mend the shape.
     #[error(transparent)]
     Config(#[from] ConfigError),

@@ -28,6 +28,10 @@ impl UclSketch {
     /// configuration and seed, on several devices or threads. Both end their epochs. Total weight and bounds are those of
     /// both streams together, in whatever order many sketches are merged.
     ///
+    /// # Errors
+    /// If the sketches differ in their settings, the weight of both would pass 2^63, or one of them has failed. Then this sketch
+    /// is as it was.
+    ///
     /// ```
     /// use ucl_sketch::UclSketch;
     /// let device = || UclSketch::builder().memory("16KB").seed(1).build();
@@ -43,6 +47,10 @@ impl UclSketch {
     pub fn merge(&mut self, mut other: Self) -> Result<(), MergeError> {
         self.plane.check_merge(&other.plane)?;
         other.with_control(|theirs| self.with_control(|ours| ours.check_merge(theirs)))?;
+        // Before either is cut: what is refused is left as it was.
+        for sketch in [&mut *self, &mut other] {
+            sketch.with_control(|control| control.fault().cloned().map_or(Ok(()), Err))?;
+        }
         self.cut();
         other.cut();
         other.with_control(|theirs| self.with_control(|ours| ours.merge(theirs)))?;

@@ -7,6 +7,7 @@ use ucl_control_plane::Fault;
 use ucl_data_plane::Inconsistent;
 
 use super::{FORMAT_VERSION, Section};
+use crate::background::NoThread;
 
 /// A state that cannot be read. Nothing of it was used.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +73,17 @@ pub enum LoadError {
         /// What is wrong with it.
         why: String,
     },
+    /// Load it where there is more memory.
+    #[error("out of memory: the state file's section '{section}' of {bytes} bytes does not fit")]
+    OutOfMemory {
+        /// The section.
+        section: Section,
+        /// Its bytes in the file.
+        bytes: usize,
+    },
+    /// End other threads.
+    #[error(transparent)]
+    Thread(#[from] NoThread),
     /// It was not written by this program, or by one with a bug.
     #[error("the state file contradicts itself: {0}")]
     Inconsistent(#[from] Inconsistent),

@@ -54,7 +54,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use ucl_control_plane::{ControlPlane, ControlState, Model, Settings, Verdict};
-use ucl_data_plane::{Config, Hashing, ensure};
+use ucl_data_plane::{Config, Hashing, ensure, reserve};
 use ucl_wire::{Encoder, EncoderState};
 
 #[doc(hidden)]
@@ -316,6 +316,9 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<Vec<u8>, LoadError> {
     read().map_err(|error| LoadError::Read { path: path.to_owned(), error })
 }
 
+/// A number that takes one byte in a file takes up to eight in memory.
+const GROWTH: usize = 8;
+
 fn encode(value: &impl Serialize) -> Vec<u8> {
     postcard::to_stdvec(value).expect("internal: every part of a state can be written")
 }
@@ -326,6 +329,9 @@ fn required<T: DeserializeOwned>(file: &Sections<'_>, section: Section) -> Resul
 
 fn optional<T: DeserializeOwned>(file: &Sections<'_>, section: Section) -> Result<Option<T>, LoadError> {
     let Some(bytes) = file.get(section) else { return Ok(None) };
+    if reserve(&mut Vec::<u8>::new(), bytes.len().saturating_mul(GROWTH)).is_err() {
+        return Err(LoadError::OutOfMemory { section, bytes: bytes.len() });
+    }
     match postcard::take_from_bytes(bytes) {
         Ok((value, [])) => Ok(Some(value)),
         Ok((_, rest)) => Err(LoadError::Malformed { section, why: format!("{} bytes too many", rest.len()) }),

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use ucl_data_plane::{Base, BloomKind, Config, CounterBits, Hashing, HeavyKind, KeyFormat, ReportRule, Seed, Shape};
 
 use crate::bytes::{Reader, put_varint};
-use crate::{MAX_COUNTERS, WireError};
+use crate::{MAX_COUNTER_BYTES, WireError};
 
 /// Whether a configuration is within the limits of the format.
 pub(crate) fn check(config: &Config) -> Result<(), WireError> {
@@ -19,8 +19,18 @@ pub(crate) fn check(config: &Config) -> Result<(), WireError> {
     {
         return Err(WireError::Corrupt { what: "key size" });
     }
-    let (value, most) = (config.shape.geometry().counters() as u64, MAX_COUNTERS as u64);
-    if value > most { Err(WireError::TooLarge { what: "counters", value, most }) } else { Ok(()) }
+    let bytes = config.shape.counter_bits.bytes(config.shape.geometry().counters());
+    limit("bytes of counters", bytes, MAX_COUNTER_BYTES)
+}
+
+/// Whether a reader that takes so many counters at most takes a configuration.
+pub(crate) fn check_counters(config: &Config, most: usize) -> Result<(), WireError> {
+    limit("counters", config.shape.geometry().counters(), most)
+}
+
+fn limit(what: &'static str, value: usize, most: usize) -> Result<(), WireError> {
+    let (value, most) = (value as u64, most as u64);
+    if value > most { Err(WireError::TooLarge { what, value, most }) } else { Ok(()) }
 }
 
 pub(crate) fn write(config: &Config, out: &mut Vec<u8>) {

@@ -117,7 +117,7 @@ pub fn key(config: &Config, bytes: &[u8], kind: u8) -> OwnedKey {
 
 pub fn counters(config: &Config, adds: &[(usize, bool, u64)]) -> Counters {
     let shape = &config.shape;
-    let mut counters = Counters::new(shape.geometry().counters(), shape.counter_bits, shape.signed());
+    let mut counters = Counters::new(shape.geometry().counters(), shape.counter_bits, shape.signed()).unwrap();
     for &(at, negative, weight) in adds {
         let _carried = counters.add(at, negative && shape.signed(), weight);
     }

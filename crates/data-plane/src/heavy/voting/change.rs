@@ -4,10 +4,15 @@ use super::{COUNT, DIRTY, EMPTY, HOT, Slot, TAKEN, VotingFilter};
 use crate::config::Shape;
 use crate::hash::KeyHash;
 use crate::heavy::HeavyChange;
+use crate::table::OutOfMemory;
 
 impl<const N: usize> HeavyChange<N> for VotingFilter<N> {
-    fn resized(&self, shape: &Shape) -> Self {
+    fn resized(&self, shape: &Shape) -> Result<Self, OutOfMemory> {
         Self::new(shape.slots, shape.vote_ratio)
+    }
+
+    fn clear(&mut self) {
+        self.slots.fill(Slot::EMPTY);
     }
 
     fn place(&mut self, h: KeyHash, key: &[u8; N], weight: u64, hot: bool) -> bool {
@@ -70,7 +75,7 @@ mod tests {
     use std::vec::Vec;
 
     fn filter(key: u32, counts: u64) -> VotingFilter<4> {
-        let mut filter = VotingFilter::new(1, 1);
+        let mut filter = VotingFilter::new(1, 1).unwrap();
         filter.slots[0] = Slot { key: key.to_le_bytes(), counts: counts.to_le_bytes() };
         filter
     }
@@ -112,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_sum_past_the_limit_is_flushed_whole() {
-        let most = u64::from(VotingFilter::<4>::new(1, 1).weight_limit()) - 1;
+        let most = u64::from(VotingFilter::<4>::new(1, 1).unwrap().weight_limit()) - 1;
         let [x, y] = both(&filter(7, most), &filter(7, most));
         assert_eq!((x.1, &x.3), (0, &[(7, 2 * most)].into()));
         assert_eq!(x, y);

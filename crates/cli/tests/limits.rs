@@ -1,0 +1,71 @@
+//! At the limits of weights, sizes and memory: a right answer or a clear message, never a panic.
+
+mod common;
+
+use common::Folder;
+
+/// 2,147,483,647 was said before, with a range that did not have the truth in it.
+#[test]
+fn count_sketch_counts_an_item_of_the_largest_weight() {
+    let folder = Folder::new();
+    for bits in [4, 8, 16, 32] {
+        let args = format!(
+            "count --format csv:k --weight w --base count-sketch --decoder cm --seed 1 --audit --json --counter-bits {bits}"
+        );
+        let run = folder.pipe("k,w\na,9223372036854775807\n", &args);
+        assert_eq!(run.code, 0, "{}", run.err);
+        assert!(run.out.contains("9223372036854775807"), "{bits} bits: {}", run.out);
+        assert!(!run.out.contains("2147483647"), "{bits} bits: {}", run.out);
+    }
+}
+
+/// More counters than a remote reader takes by default.
+#[test]
+fn a_sketch_of_32_megabytes_is_measured() {
+    let run = Folder::new().run("eval zipf:1.1:1000:100 --method ucl-em --memory 32MB");
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.out.contains("ucl-em"), "{}", run.out);
+}
+
+#[test]
+fn a_budget_beyond_all_limits_is_refused() {
+    let folder = Folder::with("log", "a\n");
+    let run = folder.run("count log --memory 1TB");
+    assert_eq!((run.code, &*run.out), (2, ""), "{}", run.err);
+    assert_eq!(
+        run.err,
+        "ucl: a budget of 1024GB is too large for one sketch: the bits of the Bloom filter would be 3518437208864, \
+         but the most is 2147483648\n"
+    );
+}
+
+/// The system refuses the memory: that is a message, where the process was aborted before.
+#[cfg(target_os = "linux")]
+#[test]
+fn running_out_of_memory_is_an_error() {
+    let folder = Folder::with("log", "a\n");
+    let ucl = folder.command("").get_program().to_owned();
+    for decoder in ["cm", "delta"] {
+        let script = format!("ulimit -v 400000; exec \"$0\" count log --memory 500MB --threads 1 --decoder {decoder}");
+        let output =
+            std::process::Command::new("sh").args(["-c", &script]).arg(&ucl).current_dir(folder.path()).output();
+        let run = common::Run::from(output.unwrap());
+        assert_eq!((run.code, &*run.out), (2, ""), "{decoder}: {}", run.err);
+        assert!(run.err.starts_with("ucl: out of memory: a table of "), "{decoder}: {}", run.err);
+    }
+}
+
+/// Two runs that save to a link whose target is not there yet: the target is written, the link stays.
+#[cfg(unix)]
+#[test]
+fn a_state_is_saved_where_a_link_leads() {
+    let folder = Folder::with("log", "a\nb\na\n");
+    std::fs::create_dir(folder.path().join("states")).unwrap();
+    std::os::unix::fs::symlink("states/monday.ucl", folder.path().join("today.ucl")).unwrap();
+    for resumed in ["", "--resume today.ucl"] {
+        let run = folder.run(&format!("count log {resumed} --save today.ucl"));
+        assert_eq!(run.code, 0, "{}", run.err);
+        assert!(std::fs::symlink_metadata(folder.path().join("today.ucl")).unwrap().is_symlink());
+        assert!(folder.path().join("states/monday.ucl").is_file());
+    }
+}
