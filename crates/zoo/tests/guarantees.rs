@@ -235,6 +235,15 @@ fn too_small_a_budget_says_how_much_would_do() {
     }
 }
 
+#[test]
+fn a_budget_beyond_memory_is_an_error() {
+    let stream = Stream::skewed(4, 100, 1000);
+    for entry in ENTRIES {
+        let built = entry.build(&plan(&stream, usize::MAX / 4, 1));
+        assert!(matches!(built, Err(Error::OutOfMemory(_))), "{}", entry.name);
+    }
+}
+
 /// Heavy items overflow with a word, or are carried; none is a panic.
 #[test]
 fn a_heavy_stream_never_panics() {
