@@ -32,11 +32,8 @@ fn a_budget_beyond_all_limits_is_refused() {
     let folder = Folder::with("log", "a\n");
     let run = folder.run("count log --memory 1TB");
     assert_eq!((run.code, &*run.out), (2, ""), "{}", run.err);
-    assert_eq!(
-        run.err,
-        "ucl: a budget of 1024GB is too large for one sketch: the bits of the Bloom filter would be 3518437208864, \
-         but the most is 2147483648\n"
-    );
+    let start = "ucl: a budget of 1024GB is too large for one sketch: its heavy part would have ";
+    assert!(run.err.starts_with(start), "{}", run.err);
 }
 
 /// The system refuses the memory: that is a message, where the process was aborted before.

@@ -99,17 +99,18 @@ pub enum BudgetError {
         /// The smallest that works.
         least: usize,
     },
-    /// A part of the sketch would be beyond its limit.
-    #[error("a budget of {} is too large for one sketch: {what} would be {value}, but the most is {most}", Bytes(*.memory))]
+    /// The budget is more than the largest shape takes.
+    #[error(
+        "a budget of {} is too large for one sketch: its heavy part would have {slots} slots, but the most is {most}",
+        Bytes(*.memory)
+    )]
     TooLarge {
         /// Asked for.
         memory: usize,
-        /// Which part.
-        what: &'static str,
-        /// How large it would be.
-        value: u64,
-        /// The largest allowed.
-        most: u64,
+        /// Slots that would be left over for the heavy part.
+        slots: usize,
+        /// The most slots.
+        most: u32,
     },
 }
 
@@ -249,19 +250,19 @@ fn fit(
     let counter_bytes = |width: usize| counter_bits.bytes(width * usize::from(rows));
     // Each part gets its share, but leaves room for the least of those that come after it.
     let room = budget - request.heavy.bytes(LEAST_SLOTS, request.keys.slot_bytes());
-    let bloom_bytes = ((budget as f64 * bloom_share) as usize).clamp(LEAST_BLOOM, room - counter_bytes(LEAST_WIDTH));
+    let most_bloom = (room - counter_bytes(LEAST_WIDTH)).min(Shape::MOST_BLOOM_BITS as usize / 8);
+    let bloom_bytes = ((budget as f64 * bloom_share) as usize).clamp(LEAST_BLOOM, most_bloom);
     let counter_room = (room - bloom_bytes) * 8 / usize::from(rows) / counter_bits.bits() as usize;
     let counters = budget as f64 * counter_share * 8.0 / f64::from(counter_bits.bits());
-    let width = ((counters / f64::from(rows)) as usize).clamp(LEAST_WIDTH, counter_room);
+    let width =
+        ((counters / f64::from(rows)) as usize).clamp(LEAST_WIDTH, counter_room.min(Shape::MOST_WIDTH as usize));
     let left = budget - bloom_bytes - counter_bytes(width);
     let slots = request.heavy.slots_in(left, request.keys.slot_bytes());
-    let within = |what: &'static str, value: usize, most: u32| {
-        let (memory, value, most) = (request.memory, value as u64, u64::from(most));
-        if value > most { Err(BudgetError::TooLarge { memory, what, value, most }) } else { Ok(()) }
-    };
-    within("the bits of the Bloom filter", bloom_bytes / 4 * 32, Shape::MOST_BLOOM_BITS)?;
-    within("the counters of a row", width, Shape::MOST_WIDTH)?;
-    within("the slots of the heavy part", slots, Shape::MOST_SLOTS)?;
+    // The other parts stop at their limits; where not even the rest fits, so much memory is of no use.
+    let (memory, most) = (request.memory, Shape::MOST_SLOTS);
+    if slots > most as usize {
+        return Err(BudgetError::TooLarge { memory, slots, most });
+    }
     Ok(shape(slots, width, bloom_bytes))
 }
 
