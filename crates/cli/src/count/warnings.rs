@@ -2,13 +2,15 @@
 
 use super::answer::Answer;
 use crate::show::{count, counted};
+use crate::stored::earlier_hashes;
 
 /// All warnings of an answer.
 pub fn all(answer: &Answer) -> Vec<String> {
     let lost = lost_unknown(answer).then(|| format!("{LOST_UNKNOWN} of keys was never reported"));
     let substitute = substitute(answer).map(|why| format!("decoded by {why}"));
     let skipped = answer.skipped.told().map(|told| format!("skipped {told}"));
-    let warnings = [lost, more_keys(answer), substitute, unexplained(answer), skipped, no_ip(answer)];
+    let hashes = earlier_hashes(answer.seed).map(|warning| format!("hash functions: {warning}"));
+    let warnings = [lost, more_keys(answer), substitute, unexplained(answer), skipped, no_ip(answer), hashes];
     warnings.into_iter().flatten().collect()
 }
 

@@ -2,8 +2,8 @@
 
 use ucl_sketch::learned::{Config as Network, TrainBudget};
 use ucl_sketch::{
-    Base, BloomKind, Builder, ChangeKind, CounterBits, DecoderKind, HeavyKind, KeyFormat, ReportRule, Settings, Shape,
-    UclSketch, em,
+    Base, BloomKind, Builder, ChangeKind, CounterBits, DecoderKind, Hashing, HeavyKind, KeyFormat, ReportRule, Seed,
+    Settings, Shape, UclSketch, em,
 };
 
 use crate::random::Random;
@@ -33,7 +33,7 @@ pub struct Case {
     pub weights: Weights,
     /// Keys that are inserted; as many more are asked for.
     pub universe: u32,
-    pub seed: u64,
+    pub seed: Seed,
 }
 
 /// The decoders that a base sketch can do with: the network only now and then, for it is slow.
@@ -103,7 +103,7 @@ impl Case {
             uplink: random.one_in(3),
             weights: random.pick(&[Weights::One, Weights::Small, Weights::Any, Weights::Huge]),
             universe: random.spread(1_200) as u32,
-            seed: random.next(),
+            seed: Seed::new(random.wide()).with_hashing(random.pick(&Hashing::ALL)),
         }
     }
 
@@ -114,7 +114,8 @@ impl Case {
             .report_rule(self.rule)
             .interval(self.interval)
             .measure_uplink(self.uplink)
-            .seed(self.seed);
+            .seed(self.seed.value())
+            .hashing(self.seed.hashing());
         if let KeyFormat::Fixed(bytes) = self.keys { builder.key_bytes(bytes.into()) } else { builder }
     }
 

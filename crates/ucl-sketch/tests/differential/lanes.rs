@@ -156,7 +156,7 @@ impl Run {
     }
 
     fn change(&mut self, random: &mut Random) {
-        let seed = random.next();
+        let seed = random.wide();
         if random.one_in(2) {
             self.tell(|| format!("rehash {seed}"));
             self.each(|sketch| sketch.rehash(seed).expect("a seed"));
@@ -183,7 +183,7 @@ impl Run {
                 other.resize(shape(random, case.shape.base)).expect("a shape");
             } else if *other.config() != config {
                 other.resize(config.shape).expect("a shape");
-                other.rehash(config.seed).expect("a seed");
+                other.rehash(config.seed.value()).expect("a seed");
             }
             let items = self.items(random, left - truth.weight, flat);
             insert(&case, &mut other, &items, flat);

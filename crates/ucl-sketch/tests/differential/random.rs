@@ -14,6 +14,11 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// 128 bits.
+    pub fn wide(&mut self) -> u128 {
+        u128::from(self.next()) << 64 | u128::from(self.next())
+    }
+
     /// From `least` to `most`, both included.
     pub fn between(&mut self, least: u64, most: u64) -> u64 {
         let width = most - least;
