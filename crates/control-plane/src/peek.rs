@@ -1,6 +1,6 @@
 //! What a data plane says of itself when it is asked, and nothing changes by it.
 
-use ucl_data_plane::{Report, ReportSink};
+use ucl_data_plane::{CutTotals, Report, ReportSink};
 
 /// Takes what a data plane's `peek` reports.
 ///
@@ -21,11 +21,7 @@ pub struct Peek {
     pub(crate) slots: Vec<(u32, Option<Vec<u8>>, u64)>,
     /// The remainders.
     pub(crate) counters: Vec<i64>,
-    pub(crate) items: u64,
-    pub(crate) weight: u64,
-    pub(crate) sketch_weight: u64,
-    pub(crate) smallest_weight: u64,
-    pub(crate) carries: u64,
+    pub(crate) totals: CutTotals,
 }
 
 impl ReportSink for Peek {
@@ -34,8 +30,7 @@ impl ReportSink for Peek {
             Report::Slot { slot, holder, count } => self.slots.push((slot, holder.map(<[u8]>::to_vec), count)),
             Report::Cut(cut) => {
                 self.counters = cut.counters.to_vec();
-                (self.items, self.weight, self.sketch_weight) = (cut.items, cut.weight, cut.sketch_weight);
-                (self.smallest_weight, self.carries) = (cut.smallest_weight, cut.carries);
+                self.totals = cut.totals;
             }
             Report::Key { .. } | Report::Carry { .. } | Report::Open { .. } => {
                 debug_assert!(false, "a peek brings slots and counters only");

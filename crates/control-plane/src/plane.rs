@@ -311,13 +311,13 @@ impl ControlPlane {
         let before = self.segment.sketch_weight();
         let counters = self.segment.close_epoch(cut)?;
         self.check_heavy(cut)?;
-        self.smallest_weight = cut.smallest_weight;
-        self.at_cut = (cut.items, cut.weight);
+        self.smallest_weight = cut.totals.smallest_weight;
+        self.at_cut = (cut.totals.items, cut.totals.weight);
         self.cuts += 1;
         // Only the learned decoder has a window.
         let wanted = (self.window.length() > 0).then(|| self.segment.cumulative().to_vec());
         let cumulative = joint::counters(&self.appended, wanted.unwrap_or_default());
-        self.window.push(&cumulative, cut.sketch_weight.saturating_sub(before));
+        self.window.push(&cumulative, cut.totals.sketch_weight.saturating_sub(before));
         let evicted = std::mem::take(&mut self.evicted);
         let heavy = std::mem::take(&mut self.heavy_changes);
         let (first_new, known) = (self.columns_at_cut, self.segment.columns().len());
@@ -327,9 +327,9 @@ impl ControlPlane {
             let cumulative = |at| self.segment.cumulative().get(at);
             totals.push_new(columns, known, &self.late, |at| counters.get(at), cumulative);
             let (known, first_new) = (known as u32, first_new as u32);
-            let (counters, weight) = (counters.pack(), cut.sketch_weight.saturating_sub(before));
+            let (counters, weight) = (counters.pack(), cut.totals.sketch_weight.saturating_sub(before));
             let late = delta::worth_a_look(self.segment.config().rule, &self.late);
-            let epoch = Epoch { counters, weight, known, first_new, late, evicted, heavy, items: cut.items };
+            let epoch = Epoch { counters, weight, known, first_new, late, evicted, heavy, items: cut.totals.items };
             match pending.last_mut() {
                 Some(last) if self.lagging => {
                     totals.new_in_the_first_part(columns, last.first_new..last.known, |at| epoch.counters.get(at));
@@ -354,9 +354,9 @@ impl ControlPlane {
     /// What is in no sketch must be in the heavy part.
     fn check_heavy(&mut self, cut: &Cut<'_>) -> Result<(), ReportError> {
         self.heavy.settle();
-        let (weight, reported) = (self.weight_in_heavy(cut.weight, cut.sketch_weight), self.heavy.weight());
+        let (weight, reported) = (self.weight_in_heavy(cut.totals.weight, cut.totals.sketch_weight), self.heavy.weight());
         let same = weight.is_some() && weight == reported;
-        same.then_some(()).ok_or(ReportError::Heavy { items: cut.items, weight, reported })
+        same.then_some(()).ok_or(ReportError::Heavy { items: cut.totals.items, weight, reported })
     }
 
     /// Trains the learned decoder on the window, now; nothing for other decoders.

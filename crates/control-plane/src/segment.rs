@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use ucl_data_plane::{BaseMap, ColumnMap, Config, Counters, Cut, HashSeed, Inconsistent, OutOfMemory, ensure};
+use ucl_data_plane::{BaseMap, ColumnMap, Config, Counters, Cut, CutTotals, HashSeed, Inconsistent, OutOfMemory, ensure};
 use ucl_equations::{ColumnId, Columns};
 
 use crate::packed::Packed;
@@ -313,8 +313,9 @@ impl Segment {
         if want != got {
             return Err(ReportError::Counters { want, got });
         }
-        if self.carries != cut.carries {
-            return Err(ReportError::Carries { items: cut.items, sent: cut.carries, received: self.carries });
+        let CutTotals { items, sketch_weight, carries: sent, .. } = cut.totals;
+        if self.carries != sent {
+            return Err(ReportError::Carries { items, sent, received: self.carries });
         }
         let carried = std::mem::take(&mut self.carried);
         let epoch = EpochCounters { remainders: cut.counters, bytes: cut.counters.to_bytes(), carried };
@@ -324,20 +325,14 @@ impl Segment {
         }
         epoch.carried.for_each_not_zero(|at, carried| self.cumulative.add_at(at, carried));
         self.carries = 0;
-        self.sketch_weight = cut.sketch_weight;
+        self.sketch_weight = sketch_weight;
         let geometry = self.config.shape.geometry();
         if !geometry.signed {
-            let want = i128::from(cut.sketch_weight) * i128::from(geometry.per_row());
+            let want = i128::from(sketch_weight) * i128::from(geometry.per_row());
             for (row, sum) in self.cumulative.row_sums(geometry.width as usize).into_iter().enumerate() {
                 if sum != want {
                     let per_key = geometry.per_row();
-                    return Err(ReportError::RowSum {
-                        items: cut.items,
-                        row,
-                        sum,
-                        sketch_weight: cut.sketch_weight,
-                        per_key,
-                    });
+                    return Err(ReportError::RowSum { items, row, sum, sketch_weight, per_key });
                 }
             }
         }

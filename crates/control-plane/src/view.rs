@@ -208,9 +208,9 @@ impl ControlPlane {
             let (known, first_new) = (columns.len() as u32, self.columns_at_cut as u32);
             let mut block = pending.clone();
             // Right after a cut there is no open epoch to speak of.
-            if peeked.items > self.at_cut.0 || !heavy_changes.is_empty() || open.iter().any(|&counter| counter != 0) {
-                let (items, counters) = (peeked.items, Packed::new(&open));
-                let weight = peeked.sketch_weight.saturating_sub(self.segment.sketch_weight());
+            if peeked.totals.items > self.at_cut.0 || !heavy_changes.is_empty() || open.iter().any(|&counter| counter != 0) {
+                let (items, counters) = (peeked.totals.items, Packed::new(&open));
+                let weight = peeked.totals.sketch_weight.saturating_sub(self.segment.sketch_weight());
                 block.push(Epoch {
                     counters,
                     weight,
@@ -224,7 +224,7 @@ impl ControlPlane {
             }
             over_time = series.clone();
             totals.add_block(&segment, &block, &self.settings.em, &mut over_time)?;
-            if block.len() > pending.len() && peeked.items == self.at_cut.0 {
+            if block.len() > pending.len() && peeked.totals.items == self.at_cut.0 {
                 over_time.fold_last();
             }
             unexplained = totals.unexplained();
@@ -232,10 +232,10 @@ impl ControlPlane {
             let (estimates, uppers) = totals.into_sums();
             (estimates, uppers, DecoderKind::Delta, false, check)
         } else {
-            let uppers = upper_bounds(&segment, &counters, peeked.sketch_weight);
+            let uppers = upper_bounds(&segment, &counters, peeked.totals.sketch_weight);
             let y: Vec<f64> = joint::counters(&self.appended, counters.clone()).iter().map(|&c| c as f64).collect();
             let all = joint::columns(&self.appended, columns);
-            let known = joint::lowers(&self.appended, &segment, &keys, peeked.smallest_weight);
+            let known = joint::lowers(&self.appended, &segment, &keys, peeked.totals.smallest_weight);
             let system = System { columns: &all, geometry: config.shape.geometry(), counters: &y, known: &known };
             let (mut decoded, kind, fallback) = decode_snapshot(&mut self.mode, &self.settings, &system)?;
             let open = decoded.split_off(decoded.len() - columns.len());
@@ -256,7 +256,7 @@ impl ControlPlane {
         };
 
         // From sketch parts to whole answers.
-        let smallest = peeked.smallest_weight;
+        let smallest = peeked.totals.smallest_weight;
         let decoded_source = if fallback { Source::Fallback } else { Source::Decoded };
         let mut records = vec![Part::default(); registry.len()];
         let mut sources = vec![Source::Heavy; registry.len()];
@@ -272,7 +272,7 @@ impl ControlPlane {
                 }
                 // Never reported, but seen in the heavy part: what the filter lost of it, if anything, is not counted.
                 None => {
-                    Part::new(0.0, unknown_upper(&segment, identity, |at| counters[at], peeked.sketch_weight), lower)
+                    Part::new(0.0, unknown_upper(&segment, identity, |at| counters[at], peeked.totals.sketch_weight), lower)
                 }
             };
             for sealed in &past.sealed {
@@ -287,7 +287,7 @@ impl ControlPlane {
         });
         let passed = columns.len().saturating_sub(self.found_again);
         // Sealed segments have guaranteed bounds only.
-        let median = MedianBound::new(config.shape.geometry(), &counters, peeked.sketch_weight)
+        let median = MedianBound::new(config.shape.geometry(), &counters, peeked.totals.sketch_weight)
             .filter(|_| past.sealed.is_empty() && past.since_weight() == 0);
         let mut held_by_key = vec![0; if median.is_some() { registry.len() } else { 0 }];
         for held in heavy.iter() {
@@ -309,14 +309,14 @@ impl ControlPlane {
         // No key can have more than the stream; and one that is known came, if not before counting starts.
         let once = if past.since_items() == 0 { smallest } else { 0 };
         for record in &mut records {
-            record.upper = record.upper.min(peeked.weight - past.since_weight());
+            record.upper = record.upper.min(peeked.totals.weight - past.since_weight());
             record.estimate = record.estimate.max(once).min(record.upper);
             record.lower = record.lower.max(once).min(record.upper);
         }
         let segment = SegmentAtCut {
             mapping: Segment::without_counters(config),
             counters,
-            sketch_weight: peeked.sketch_weight,
+            sketch_weight: peeked.totals.sketch_weight,
             median,
             held: held_by_key,
         };
@@ -326,8 +326,8 @@ impl ControlPlane {
             sources,
             segment: Arc::new(segment),
             past,
-            items: peeked.items,
-            weight: peeked.weight,
+            items: peeked.totals.items,
+            weight: peeked.totals.weight,
             decoder: self.settings.decoder,
             answered_by,
             unexplained,

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use proptest::prelude::*;
 use ucl_control_plane::{ControlPlane, DecoderKind, Fault, Settings, Source};
 use ucl_data_plane::{
-    Base, BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, DataPlane, HeavyKind, KeyFlags, KeyFormat,
+    Base, BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, CutTotals, DataPlane, HeavyKind, KeyFlags, KeyFormat,
     KeyRef, Report, ReportRule, ReportSink, Shape,
 };
 
@@ -243,13 +243,7 @@ enum Recorded {
     Carry(CounterIndex, i64),
     /// The last one says whether the sum of all slots changed by it.
     Slot(u32, Option<Vec<u8>>, u64, bool),
-    Cut {
-        items: u64,
-        weight: u64,
-        sketch_weight: u64,
-        carries: u64,
-        counters: Counters,
-    },
+    Cut(CutTotals, Counters),
 }
 
 impl ReportSink for Recorder {
@@ -264,13 +258,7 @@ impl ReportSink for Recorder {
                 });
                 Recorded::Slot(slot, holder.map(<[u8]>::to_vec), count, before.unwrap_or(0) != count)
             }
-            Report::Cut(cut) => Recorded::Cut {
-                items: cut.items,
-                weight: cut.weight,
-                sketch_weight: cut.sketch_weight,
-                carries: cut.carries,
-                counters: cut.counters.clone(),
-            },
+            Report::Cut(cut) => Recorded::Cut(cut.totals, cut.counters.clone()),
             other => panic!("no such report from a plane that does not change: {other:?}"),
         });
     }
@@ -283,12 +271,12 @@ impl Recorded {
             Self::Key(..) => false,
             Self::Carry(..) => true,
             Self::Slot(.., changes) => *changes,
-            Self::Cut { counters, .. } => counters.iter().any(|c| c != 0),
+            Self::Cut(_, counters) => counters.iter().any(|c| c != 0),
         }
     }
 
     fn is_cut(&self) -> bool {
-        matches!(self, Self::Cut { .. })
+        matches!(self, Self::Cut(..))
     }
 
     fn send(&self, control: &mut ControlPlane) {
@@ -298,15 +286,7 @@ impl Recorded {
             Self::Slot(slot, holder, count, _) => {
                 Report::Slot { slot: *slot, holder: holder.as_deref(), count: *count }
             }
-            Self::Cut { items, weight, sketch_weight, carries, counters } => Report::Cut(Cut {
-                items: *items,
-                weight: *weight,
-                sketch_weight: *sketch_weight,
-                smallest_weight: 1,
-                carries: *carries,
-                counters,
-                reset: true,
-            }),
+            Self::Cut(totals, counters) => Report::Cut(Cut { totals: *totals, counters, reset: true }),
         });
     }
 }

@@ -26,7 +26,7 @@ impl ucl_data_plane::ReportSink for Counting {
     fn report(&mut self, report: Report<'_>) {
         self.reports += 1;
         if let Report::Cut(cut) = report {
-            self.sum = self.sum.wrapping_add(cut.sketch_weight);
+            self.sum = self.sum.wrapping_add(cut.totals.sketch_weight);
         }
     }
 }

@@ -62,7 +62,7 @@ pub use heavy::{
 };
 pub use key::{DigestKey, KeyFormat, MAX_KEY_BYTES, SHORT_KEY_BYTES};
 pub use plane::{DataPlane, MergeError};
-pub use report::{Cut, KeyFlags, KeyRef, Opening, Report, ReportRule, ReportSink, UnknownRule};
+pub use report::{Cut, CutTotals, KeyFlags, KeyRef, Opening, Report, ReportRule, ReportSink, UnknownRule};
 pub use rotation::{EMPTY_ABOVE, LEAST_CUTS};
 pub use seed::{Hashing, ParseSeedError, Seed};
 #[cfg(feature = "serde")]

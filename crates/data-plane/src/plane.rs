@@ -19,7 +19,7 @@ use crate::hash::{HashSeed, KeyHash, MAX_DEGREE};
 use crate::heavy::{AnyHeavy, CHUNK, HandedOn, HeavyPart, Offer, Reason, VotingFilter};
 use crate::key::{DigestKey, KeyFormat, MAX_KEY_BYTES};
 use crate::refresh::Refresh;
-use crate::report::{Cut, KeyFlags, KeyRef, Report, ReportRule, ReportSink};
+use crate::report::{Cut, CutTotals, KeyFlags, KeyRef, Report, ReportRule, ReportSink};
 use crate::rotation::Rotation;
 use crate::table::OutOfMemory;
 
@@ -336,15 +336,14 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
             let holder = change.taken.then_some(&change.key[..]);
             sink.report(Report::Slot { slot: change.slot, holder, count: change.count });
         });
-        sink.report(Report::Cut(Cut {
+        let totals = CutTotals {
             items: self.totals.items,
             weight: self.totals.weight,
             sketch_weight: self.light.sketch_weight,
             smallest_weight: self.totals.smallest_weight,
             carries: self.light.carries,
-            counters: &self.light.counters,
-            reset,
-        }));
+        };
+        sink.report(Report::Cut(Cut { totals, counters: &self.light.counters, reset }));
     }
 }
 

@@ -97,12 +97,12 @@ pub enum KeyRef<'a> {
     Digest([u8; 16]),
 }
 
-/// The counters and totals at one consistent moment.
-#[derive(Clone, Copy, Debug)]
-pub struct Cut<'a> {
+/// What a stream comes to at one consistent moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CutTotals {
     /// Items inserted so far.
     pub items: u64,
-    /// Their weight.
+    /// Total weight of all items inserted so far.
     pub weight: u64,
     /// The weight that went into the linear sketch so far, in this segment. With all carries, every row of unsigned
     /// counters adds up to it: a lost or repeated report shows.
@@ -112,6 +112,13 @@ pub struct Cut<'a> {
     /// The sum of all carries' `times` since the last cut (modulo 2^64, as signed ones may be negative): the same
     /// whether they travel one by one or added up by counter.
     pub carries: u64,
+}
+
+/// The counters and totals at one consistent moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut<'a> {
+    /// Items, weights and carries so far.
+    pub totals: CutTotals,
     /// The remainders.
     pub counters: &'a Counters,
     /// Whether the counters start again from zero after this cut (transport only: the control plane adds up).

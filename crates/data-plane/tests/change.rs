@@ -65,7 +65,7 @@ impl Rebuilt {
             Report::Carry { at, times } => counters[at.0 as usize] += times * unit,
             Report::Cut(cut) => {
                 counters.iter_mut().zip(cut.counters.iter()).for_each(|(sum, more)| *sum += more);
-                *self.weights.last_mut().unwrap() = cut.sketch_weight;
+                *self.weights.last_mut().unwrap() = cut.totals.sketch_weight;
             }
             Report::Open { config, opening } => {
                 if opening != Opening::Change {

@@ -41,11 +41,11 @@ impl Gathered {
                 self.slots.insert(slot, count);
             }
             Report::Cut(cut) => {
-                self.order.push(format!("cut {} {} {}", cut.items, cut.weight, cut.carries));
+                self.order.push(format!("cut {} {} {}", cut.totals.items, cut.totals.weight, cut.totals.carries));
                 for (at, value) in cut.counters.iter().enumerate() {
                     self.counter(at, value);
                 }
-                self.sketch_weight = cut.sketch_weight;
+                self.sketch_weight = cut.totals.sketch_weight;
                 self.cuts += 1;
             }
             Report::Open { .. } => unreachable!("nothing changes here"),

@@ -16,7 +16,7 @@ use std::thread;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use ucl_control_plane::ControlPlane;
-use ucl_data_plane::{Config, CounterIndex, Counters, Cut, KeyFlags, KeyRef, Opening, Report, ReportSink};
+use ucl_data_plane::{Config, CounterIndex, Counters, Cut, CutTotals, KeyFlags, KeyRef, Opening, Report, ReportSink};
 
 /// So many batches may wait. `ucl count` of 2M raw records took 76, 72 and 75 ms on two cores with 4, 8 and 16 (median of 40 runs
 /// each, turn by turn), and longer with 64: whoever inserts ran ahead, and its core had nothing to do in the end.
@@ -155,19 +155,15 @@ enum Note {
         slot: u32,
         count: u64,
     },
-    Cut(Box<Counted>),
+    Cut(Box<OwnedCut>),
     Open(Box<Config>, Opening),
 }
 
 /// A cut with counters of its own.
-struct Counted {
-    items: u64,
-    weight: u64,
-    sketch_weight: u64,
-    smallest_weight: u64,
-    carries: u64,
-    reset: bool,
+struct OwnedCut {
+    totals: CutTotals,
     counters: Counters,
+    reset: bool,
 }
 
 impl ReportSink for Notes {
@@ -193,10 +189,8 @@ impl ReportSink for Notes {
                 self.bytes.extend_from_slice(holder);
                 Note::SlotTaken { len: holder.len() as u32, slot, count }
             }
-            Report::Cut(Cut { items, weight, sketch_weight, smallest_weight, carries, counters, reset }) => {
-                let counters = counters.clone();
-                let cut = Counted { items, weight, sketch_weight, smallest_weight, carries, reset, counters };
-                Note::Cut(Box::new(cut))
+            Report::Cut(Cut { totals, counters, reset }) => {
+                Note::Cut(Box::new(OwnedCut { totals, counters: counters.clone(), reset }))
             }
             Report::Open { config, opening } => Note::Open(Box::new(*config), opening),
         };
@@ -230,9 +224,8 @@ impl Notes {
                     sink.report(Report::Slot { slot, holder: Some(take(len)), count });
                 }
                 Note::Cut(cut) => {
-                    let Counted { items, weight, sketch_weight, smallest_weight, carries, reset, ref counters } = *cut;
-                    let cut = Cut { items, weight, sketch_weight, smallest_weight, carries, counters, reset };
-                    sink.report(Report::Cut(cut));
+                    let OwnedCut { totals, ref counters, reset } = *cut;
+                    sink.report(Report::Cut(Cut { totals, counters, reset }));
                 }
                 Note::Open(config, opening) => sink.report(Report::Open { config: &config, opening }),
             }

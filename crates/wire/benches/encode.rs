@@ -12,7 +12,7 @@ use constriction::stream::stack::AnsCoder;
 use divan::Bencher;
 use divan::counter::BytesCount;
 use ucl_data_plane::{
-    Base, BloomKind, Config, CounterBits, CounterWords, Counters, Cut, DataPlane, HeavyKind, KeyFormat, Report,
+    Base, BloomKind, Config, CounterBits, CounterWords, Counters, Cut, CutTotals, DataPlane, HeavyKind, KeyFormat, Report,
     ReportRule, ReportSink, Seed, Shape,
 };
 use ucl_wire::{Encoder, Header, Message, decode_message};
@@ -88,7 +88,8 @@ fn counter_bytes() -> BytesCount {
 fn encode(bencher: Bencher<'_, '_>, interval: usize) {
     let counters = &counters(interval);
     let items = interval as u64;
-    let cut = Cut { items, weight: items, sketch_weight: items, smallest_weight: 1, carries: 0, counters, reset: true };
+    let totals = CutTotals { items, weight: items, sketch_weight: items, smallest_weight: 1, carries: 0 };
+    let cut = Cut { totals, counters, reset: true };
     let sent = RefCell::new(Vec::new());
     let keep = |message: &[u8]| {
         sent.borrow_mut().clear();

@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let deliver = |message: &[u8]| {
                 let message = receiver.receive(message).expect("what the encoder writes can be read");
                 if let Message::Reports(reports) = message {
-                    items_received = reports.cut.map_or(items_received, |cut| cut.items);
+                    items_received = reports.cut.map_or(items_received, |cut| cut.totals.items);
                 }
             };
             let mut sink = Measured { encoder: Encoder::new(seed, config, deliver)?, entropy_bits: 0.0 };

@@ -209,7 +209,7 @@ impl<F: FnMut(&[u8])> Encoder<F> {
         section(&mut parts.carries, &mut |scratch, out| carries::write(&self.carries, &self.config, scratch, out));
         section(&mut parts.slots, &mut |scratch, out| self.slots.write(scratch, out));
         if let Some(cut) = cut {
-            section(&mut 0, &mut |_, out| cut::write_totals(cut, out));
+            section(&mut 0, &mut |_, out| cut::write_totals(&cut.totals, out));
             section(&mut parts.counters, &mut |scratch, out| cut::write_counters(cut.counters, scratch, out));
         }
         self.keys.clear();

@@ -23,15 +23,7 @@ impl EpochReports {
         if let Some(cut) = &self.cut {
             let shape = &segment.shape;
             let counters = Counters::from_remainders(&cut.counters, shape.counter_bits, shape.signed())?;
-            sink.report(Report::Cut(Cut {
-                items: cut.items,
-                weight: cut.weight,
-                sketch_weight: cut.sketch_weight,
-                smallest_weight: cut.smallest_weight,
-                carries: cut.carries,
-                counters: &counters,
-                reset: cut.reset,
-            }));
+            sink.report(Report::Cut(Cut { totals: cut.totals, counters: &counters, reset: cut.reset }));
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use ucl_data_plane::{
-    Base, BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, HashSeed, HeavyKind, KeyFormat, KeyRef, Report,
+    Base, BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, CutTotals, HashSeed, HeavyKind, KeyFormat, KeyRef, Report,
     ReportRule, ReportSink, Seed, Shape,
 };
 use ucl_wire::{Encoder, Header, Message, VERSION, decode_message};
@@ -66,8 +66,8 @@ fn tell(config: &Config, reset: bool, sink: &mut impl ReportSink) {
     }
     let counters = counters(config);
     let (items, weight, sketch_weight) = (1_000_000, 1_000_500, 800_000);
-    let cut = Cut { items, weight, sketch_weight, smallest_weight: 1, carries: 40, counters: &counters, reset };
-    sink.report(Report::Cut(cut));
+    let totals = CutTotals { items, weight, sketch_weight, smallest_weight: 1, carries: 40 };
+    sink.report(Report::Cut(Cut { totals, counters: &counters, reset }));
 }
 
 const SEED: u128 = 0xfedc_ba98_7654_3210_0123_4567_89ab_cdef;
@@ -162,7 +162,7 @@ fn every_version_is_read_as_ever() {
             (0..100).step_by(7).map(|s: u64| s.pow(3)).sum()
         );
         let cut = reports.cut.unwrap();
-        assert_eq!((cut.items, cut.weight, cut.reset), (1_000_000, 1_000_500, reset));
+        assert_eq!((cut.totals.items, cut.totals.weight, cut.reset), (1_000_000, 1_000_500, reset));
         assert_eq!(cut.counters, counters(&config).iter().collect::<Vec<_>>(), "{name}");
     }
 }

@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{OwnedKey, Told, config, counters, key, tell, told};
+use common::{OwnedKey, Told, config, counters, key, tell, told, totals};
 use proptest::prelude::*;
 use ucl_data_plane::{Config, DataPlane, KeyFormat, Report, ReportRule, ReportSink, Shape};
 use ucl_wire::{CutReport, Encoder, EpochReports, Message, Receiver, WireError, decode_header, split_message};
@@ -38,11 +38,7 @@ fn expected(config: &Config, told: &[Told]) -> Vec<Epoch> {
             Told::Slot { slot, holder, count } => epoch.slots.push((*slot, holder.clone(), *count)),
             Told::Cut { items, weight, adds, reset } => {
                 epoch.cut = Some(CutReport {
-                    items: *items,
-                    weight: *weight,
-                    sketch_weight: weight / 2,
-                    smallest_weight: 1,
-                    carries: adds.len() as u64,
+                    totals: totals(*items, *weight, adds.len()),
                     reset: *reset,
                     counters: counters(config, adds).iter().collect(),
                 });

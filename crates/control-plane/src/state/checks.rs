@@ -1,6 +1,6 @@
 //! What a state must keep to. Every message has the numbers that contradict each other.
 
-use ucl_data_plane::{Config, DigestKey, Inconsistent, Shape, ensure};
+use ucl_data_plane::{Config, CutTotals, DigestKey, Inconsistent, Shape, ensure};
 use ucl_equations::{ColumnId, em};
 
 use crate::delta::{BLOCK, Epoch, Totals};
@@ -121,7 +121,8 @@ impl ControlPlane {
         ensure(self.registry.digest_key() == digest_key, || "the planes have digests of different keys".into())?;
         let mut peeked = Peek::default();
         peek(&mut peeked);
-        let Peek { slots, counters, items, weight, sketch_weight, smallest_weight, carries } = peeked;
+        let Peek { slots, counters, totals } = peeked;
+        let CutTotals { items, weight, sketch_weight, smallest_weight, carries } = totals;
         let (segment, shape) = (&self.segment, &self.segment.config().shape);
         let (items_before, weight_before) = self.at_cut;
         ensure(items_before <= items && weight_before <= weight, || {

@@ -5,26 +5,18 @@
 
 use alloc::vec::Vec;
 
-use ucl_data_plane::{Config, CounterBits, CounterWords, Counters, Cut};
+use ucl_data_plane::{Config, CounterBits, CounterWords, Counters, CutTotals};
 
 use crate::WireError;
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 use crate::entropy::block;
 use crate::entropy::values::{self, Scratch};
 
-/// The counters and totals at one consistent moment: what a [`Cut`] said.
+/// The counters and totals at one consistent moment: what a [`Cut`](ucl_data_plane::Cut) said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutReport {
-    /// Items inserted so far.
-    pub items: u64,
-    /// Their weight.
-    pub weight: u64,
-    /// The weight that went into the linear sketch so far, in this segment.
-    pub sketch_weight: u64,
-    /// The smallest weight of an item so far (0 before the first).
-    pub smallest_weight: u64,
-    /// The sum of all carries' `times` since the last cut, modulo 2^64.
-    pub carries: u64,
+    /// Items, weights and carries so far.
+    pub totals: CutTotals,
     /// Whether the counters start again from zero after this cut.
     pub reset: bool,
     /// The remainders.
@@ -32,13 +24,13 @@ pub struct CutReport {
 }
 
 /// Appends the totals; `reset` is in the message's kind.
-pub(crate) fn write_totals(cut: &Cut<'_>, out: &mut Vec<u8>) {
-    put_varint(out, cut.items);
+pub(crate) fn write_totals(totals: &CutTotals, out: &mut Vec<u8>) {
+    put_varint(out, totals.items);
     // Mostly 0: items of weight 1.
-    put_varint(out, zigzag(cut.weight.wrapping_sub(cut.items) as i64));
-    put_varint(out, cut.sketch_weight);
-    put_varint(out, cut.smallest_weight);
-    put_varint(out, cut.carries);
+    put_varint(out, zigzag(totals.weight.wrapping_sub(totals.items) as i64));
+    put_varint(out, totals.sketch_weight);
+    put_varint(out, totals.smallest_weight);
+    put_varint(out, totals.carries);
 }
 
 /// Appends the counters.
@@ -60,15 +52,14 @@ pub(crate) fn write_counters(counters: &Counters, scratch: &mut Scratch, out: &m
 pub(crate) fn read(reader: &mut Reader<'_>, config: &Config, reset: bool) -> Result<CutReport, WireError> {
     let items = reader.varint("items")?;
     let weight = items.wrapping_add(unzigzag(reader.varint("weight")?) as u64);
-    Ok(CutReport {
+    let totals = CutTotals {
         items,
         weight,
         sketch_weight: reader.varint("sketch weight")?,
         smallest_weight: reader.varint("smallest weight")?,
         carries: reader.varint("number of carries")?,
-        reset,
-        counters: read_counters(reader, config)?,
-    })
+    };
+    Ok(CutReport { totals, reset, counters: read_counters(reader, config)? })
 }
 
 fn read_counters(reader: &mut Reader<'_>, config: &Config) -> Result<Vec<i64>, WireError> {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use ucl_data_plane::{
-    Base, BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, HashSeed, Hashing, HeavyKind, KeyFlags,
+    Base, BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, CutTotals, HashSeed, Hashing, HeavyKind, KeyFlags,
     KeyFormat, KeyRef, Report, ReportRule, ReportSink, Seed, Shape,
 };
 
@@ -74,16 +74,17 @@ pub fn tell(config: &Config, told: &[Told], sink: &mut impl ReportSink) {
                 sink.report(Report::Slot { slot: *slot, holder: holder.as_deref(), count: *count });
             }
             Told::Cut { items, weight, adds, reset } => sink.report(Report::Cut(Cut {
-                items: *items,
-                weight: *weight,
-                sketch_weight: weight / 2,
-                smallest_weight: 1,
-                carries: adds.len() as u64,
+                totals: totals(*items, *weight, adds.len()),
                 counters: &counters(config, adds),
                 reset: *reset,
             })),
         }
     }
+}
+
+/// The totals of a cut after so many carries.
+pub fn totals(items: u64, weight: u64, carries: usize) -> CutTotals {
+    CutTotals { items, weight, sketch_weight: weight / 2, smallest_weight: 1, carries: carries as u64 }
 }
 
 /// A key that owns its bytes.
