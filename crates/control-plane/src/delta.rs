@@ -26,23 +26,24 @@
 //! counter without a candidate, and peels that would leave a counter negative, are counted as *unexplained*.
 
 mod decode;
-mod merge;
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use ucl_data_plane::ReportRule;
+use ucl_data_plane::{Memory, ReportRule};
 use ucl_equations::sparse::Candidates;
 use ucl_equations::{ColumnId, Columns, em};
 
 use self::decode::Decoded;
 use crate::decoder::DecodeError;
+use crate::open_epoch::EpochChanges;
 use crate::packed::Packed;
 use crate::plane::least;
 use crate::registry::KeyId;
-use crate::segment::Segment;
+use crate::segment::{EpochCounters, Segment};
 use crate::series::{EpochCounts, Series};
+use crate::tally::Tally;
 use crate::tight;
 
 /// Epochs that share one set of rates, at most. One of them is decoded a second time, for the check: 16 pieces of work, as many for
@@ -59,6 +60,90 @@ pub const ROOM: usize = 12;
 /// Ranges of columns that are added up at the same time: more than threads, for early columns are those of frequent keys, and have most
 /// of the work.
 const RANGES: usize = 16;
+
+/// Delta's decoder.
+#[derive(Clone, Debug)]
+pub(crate) struct Delta {
+    pub totals: Totals,
+    /// Closed epochs that wait for their block.
+    pub pending: Vec<Epoch>,
+    pub series: Series,
+}
+
+impl Delta {
+    pub fn new(retain_epochs: usize) -> Self {
+        Self { totals: Totals::default(), pending: Vec::new(), series: Series::new(retain_epochs) }
+    }
+
+    /// Takes in an epoch that was just closed, `weight` of which entered the sketch. While
+    /// `lagging`, it is added to the one before it that still waits.
+    pub fn push(
+        &mut self,
+        segment: &Segment,
+        changes: EpochChanges,
+        weight: u64,
+        counters: EpochCounters<'_>,
+        lagging: bool,
+    ) {
+        let cumulative = |at| segment.cumulative().get(at);
+        self.totals.push_new(segment.columns(), &changes, |at| counters.get(at), cumulative);
+        let epoch = Epoch::new(changes, weight, counters.pack(), segment.config().rule);
+        match self.pending.last_mut() {
+            Some(last) if lagging => {
+                let new = last.first_new..last.known;
+                self.totals.new_in_the_first_part(segment.columns(), new, |at| epoch.counters.get(at));
+                last.add(epoch);
+            }
+            _ => self.pending.push(epoch),
+        }
+    }
+
+    /// Whether the epochs that wait are a block. That follows from what was counted alone, never
+    /// from how fast.
+    pub fn is_full(&self) -> bool {
+        is_full(&self.pending)
+    }
+
+    /// Decodes the epochs that wait for their block to fill.
+    pub fn decode_pending(&mut self, segment: &Segment, options: &em::Options) -> Result<(), DecodeError> {
+        let block: Vec<&Epoch> = self.pending.iter().collect();
+        self.totals.add_block(segment, &block, options, &mut self.series)?;
+        self.pending.clear();
+        Ok(())
+    }
+
+    /// Decodes the epochs that wait, and with them the open one, of which these are the counters;
+    /// `cumulative` are those of the whole segment. Nothing changes by it.
+    pub fn with_open(
+        &self,
+        segment: &Segment,
+        changes: EpochChanges,
+        weight: u64,
+        counters: &[i64],
+        cumulative: &[i64],
+        options: &em::Options,
+    ) -> Result<(Totals, Series), DecodeError> {
+        let mut totals = self.totals.clone();
+        let mut series = self.series.clone();
+        totals.push_new(segment.columns(), &changes, |at| counters[at], |at| cumulative[at]);
+        let without_items = changes.is_without_items();
+        // Right after a cut there is no open epoch to speak of.
+        let quiet = without_items && changes.heavy.is_empty() && counters.iter().all(|&counter| counter == 0);
+        let open = (!quiet).then(|| Epoch::new(changes, weight, Packed::new(counters), segment.config().rule));
+        let block: Vec<&Epoch> = self.pending.iter().chain(&open).collect();
+        totals.add_block(segment, &block, options, &mut series)?;
+        if open.is_some() && without_items {
+            series.fold_last();
+        }
+        Ok((totals, series))
+    }
+
+    pub fn add_memory(&self, memory: &mut Memory) {
+        memory.add("totals", self.totals.memory());
+        memory.add("series", self.series.memory());
+        memory.add("pending epochs", self.pending.iter().map(Epoch::memory).sum());
+    }
+}
 
 /// A closed epoch that waits for its block.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -83,20 +168,26 @@ pub(crate) struct Epoch {
 
 /// The late columns whose keys are looked for in the epochs before. Once a filter has been emptied every new key is late, for it may
 /// have been lost before; but hardly any was, and candidates that cannot be told apart would only blur the others.
-pub(crate) fn worth_a_look(rule: ReportRule, late: &[ColumnId]) -> Vec<ColumnId> {
-    if rule == ReportRule::Rotate { Vec::new() } else { late.to_vec() }
+fn worth_a_look(rule: ReportRule, late: Vec<ColumnId>) -> Vec<ColumnId> {
+    if rule == ReportRule::Rotate { Vec::new() } else { late }
 }
 
-/// Whether the epochs that wait are a block. That follows from what was counted alone, never from how fast.
-pub(crate) fn is_full(pending: &[Epoch]) -> bool {
-    let (bytes, known) =
-        (pending.iter().map(Epoch::memory).sum::<usize>(), pending.last().map_or(0, |last| last.known));
-    let (epochs, pieces) = (pending.len(), pending.len() + 1);
+fn is_full(pending: &[Epoch]) -> bool {
+    let bytes: usize = pending.iter().map(Epoch::memory).sum();
+    let known = pending.last().map_or(0, |last| last.known);
+    let epochs = pending.len();
+    let pieces = epochs + 1;
     let no_room = bytes + bytes / epochs.max(1) > ROOM * known as usize;
     epochs >= BLOCK || epochs >= BLOCK_AT_LEAST && pieces.is_multiple_of(2) && no_room
 }
 
 impl Epoch {
+    fn new(changes: EpochChanges, weight: u64, counters: Packed, rule: ReportRule) -> Self {
+        let EpochChanges { items_before: _, items, known, first_new, late, evicted, heavy } = changes;
+        let late = worth_a_look(rule, late);
+        Self { counters, weight, known, first_new, late, evicted, heavy, items }
+    }
+
     /// Bytes it takes.
     pub fn memory(&self) -> usize {
         let changes = size_of_val(&self.late[..]) + size_of_val(&self.evicted[..]) + size_of_val(&self.heavy[..]);
@@ -187,20 +278,21 @@ impl Totals {
         std::mem::replace(self, Self { checked, ..Self::default() })
     }
 
-    /// Columns up to `known` are there from now on. In the epoch just ended their keys can have had what its `counters`
-    /// allow; the `late` ones, which may have been in the sketch before, what the `cumulative` ones do.
-    pub fn push_new(
+    /// The new columns of an epoch that just ended are there from now on. Their keys can have had
+    /// what its `counters` allow; the late ones, which may have been in the sketch before, what the
+    /// `cumulative` ones do.
+    fn push_new(
         &mut self,
         columns: &Columns,
-        known: usize,
-        late: &[ColumnId],
+        changes: &EpochChanges,
         counters: impl Fn(usize) -> i64,
         cumulative: impl Fn(usize) -> i64,
     ) {
+        let known = changes.known as usize;
         for column in (self.uppers.len()..known).map(|column| ColumnId(column as u32)) {
             tight::push(&mut self.uppers, least(columns.indices(column), &counters));
         }
-        for &column in late {
+        for &column in &changes.late {
             self.uppers[column.0 as usize] = least(columns.indices(column), &cumulative);
         }
         tight::grow(&mut self.estimates, known, 0.0);
@@ -208,17 +300,17 @@ impl Totals {
 
     /// An epoch with these counters is added to one in which these columns were new. Their bounds have what the first part allows, and the
     /// sum of both will add nothing to them: they get what the second part allows now.
-    pub fn new_in_the_first_part(&mut self, columns: &Columns, new: Range<u32>, counters: impl Fn(usize) -> i64) {
+    fn new_in_the_first_part(&mut self, columns: &Columns, new: Range<u32>, counters: impl Fn(usize) -> i64) {
         for column in new {
             self.uppers[column as usize] += least(columns.indices(ColumnId(column)), &counters);
         }
     }
 
     /// Decodes a block of epochs of a segment, in parallel, and adds it up; `series` gets each epoch's counts.
-    pub fn add_block(
+    fn add_block(
         &mut self,
         segment: &Segment,
-        block: &[Epoch],
+        block: &[&Epoch],
         options: &em::Options,
         series: &mut Series,
     ) -> Result<(), DecodeError> {
@@ -246,19 +338,19 @@ impl Totals {
     fn decode(
         &mut self,
         segment: &Segment,
-        block: &[Epoch],
+        block: &[&Epoch],
         options: &em::Options,
     ) -> Result<Vec<Decoded>, DecodeError> {
         let decoder = decode::Decoder::new(segment, block, self, options)?;
         let (decoded, checked) = rayon::join(|| decoder.decode(), || decoder.check());
-        let (decoded, checked) = (decoded?, checked?);
-        self.checked.add(checked);
+        let decoded = decoded?;
+        self.checked.add(checked?);
         self.add_up(block, &decoded);
         Ok(decoded)
     }
 
     /// Adds what the epochs gave, in parallel for ranges of columns: for each in the order of the epochs.
-    fn add_up(&mut self, block: &[Epoch], decoded: &[Decoded]) {
+    fn add_up(&mut self, block: &[&Epoch], decoded: &[Decoded]) {
         let range = self.estimates.len().div_ceil(RANGES).max(1);
         let ranges = self.estimates.par_chunks_mut(range).zip(self.uppers.par_chunks_mut(range)).enumerate();
         ranges.for_each(|(part, (estimates, uppers))| {
@@ -280,6 +372,36 @@ impl Totals {
                 }
             }
         });
+    }
+
+    /// Adds the totals of another stream. `columns` has those of both, ours first, and `theirs` the
+    /// other one's number of each. A key that has no column on one side may still have weight
+    /// there: at most what that side's counters (`alone`, `their_counters`) allow.
+    pub fn merge(
+        &mut self,
+        alone: &Tally,
+        other: &Self,
+        their_counters: &Tally,
+        columns: &Columns,
+        theirs: &[Option<ColumnId>],
+    ) {
+        for (column, theirs) in (0..columns.len()).zip(theirs) {
+            let indices = columns.indices(ColumnId(column as u32));
+            if column == self.uppers.len() {
+                self.uppers.push(least(indices, |at| alone.get(at)));
+                self.estimates.push(0.0);
+            }
+            match theirs {
+                Some(theirs) => {
+                    self.uppers[column] += other.uppers[theirs.0 as usize];
+                    self.estimates[column] += other.estimates[theirs.0 as usize];
+                }
+                None => self.uppers[column] += least(indices, |at| their_counters.get(at)),
+            }
+        }
+        self.epochs += other.epochs;
+        self.unexplained += other.unexplained;
+        self.checked.add(other.checked);
     }
 
     /// The running rate of a column, per epoch.

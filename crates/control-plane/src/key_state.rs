@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::registry::KeyId;
+
 /// Every key has one, so it is kept small: one word.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct KeyState(u64);
@@ -45,5 +47,34 @@ impl KeyState {
     /// What the key has in the open segment's sketch at least.
     pub fn lower(self, smallest_weight: u64) -> u64 {
         if self.entered() { self.floor().max(smallest_weight) } else { 0 }
+    }
+}
+
+/// Keys of which more is known to be in the sketch, for one view alone. There are few beside all
+/// known keys, and so their states are kept apart instead of copying those of all.
+#[derive(Default)]
+pub(crate) struct RaisedFloors(Vec<(KeyId, KeyState)>);
+
+impl RaisedFloors {
+    /// More of a key is known to be in the sketch.
+    pub fn raise(&mut self, keys: &[KeyState], key: KeyId, by: u64) {
+        let mut state = self.of(keys, key);
+        state.raise_floor(by);
+        match self.place(key) {
+            Ok(at) => self.0[at].1 = state,
+            Err(at) => self.0.insert(at, (key, state)),
+        }
+    }
+
+    /// The state of a key; `keys` has those that are known to all.
+    pub fn of(&self, keys: &[KeyState], key: KeyId) -> KeyState {
+        match self.place(key) {
+            Ok(at) => self.0[at].1,
+            Err(_) => keys.get(key.0 as usize).copied().unwrap_or_default(),
+        }
+    }
+
+    fn place(&self, key: KeyId) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&key, |&(key, _)| key)
     }
 }

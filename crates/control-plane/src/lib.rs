@@ -23,12 +23,13 @@
 //! Keys that the Bloom filter lost are answered 0 (within their bounds); their number is estimated by
 //! [`QueryView::estimated_lost_keys`].
 
+mod appended;
 pub mod decoder;
 pub mod delta;
 mod heavy;
 mod key_state;
+mod open_epoch;
 mod packed;
-mod peek;
 mod plane;
 mod probable;
 mod registry;
@@ -45,7 +46,6 @@ mod window;
 
 pub use decoder::DecoderKind;
 pub use decoder::judge::{Fallback, Verdict};
-pub use peek::Peek;
 pub use plane::{ControlPlane, Fault, TrainingJob};
 pub use probable::PROBABILITY;
 pub use registry::{KeyId, Registry};
@@ -56,5 +56,5 @@ pub use series::{Change, EpochCounts, Series};
 pub use settings::{Settings, SettingsError};
 pub use state::{ControlState, Counting, DeltaState, Earlier, Model};
 pub use tally::Tally;
-pub use view::{BoundKind, Estimate, QueryView, Source};
+pub use view::{BoundKind, Estimate, Peek, QueryView, Source};
 pub use window::{Snapshot, Window};

@@ -1,55 +1,29 @@
 //! The control plane: takes reports, closes epochs, decodes, answers.
 
 mod change;
-pub(crate) mod joint;
 mod merge;
+mod mode;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use ucl_data_plane::{Config, Cut, Geometry, HashSeed, KeyFlags, KeyRef, MAX_KEY_BYTES, Memory, Report, ReportSink};
-use ucl_equations::{ColumnId, Columns, Workspace};
+use ucl_data_plane::{Config, Cut, CutTotals, HashSeed, KeyFlags, KeyRef, MAX_KEY_BYTES, Memory, Report, ReportSink};
+use ucl_equations::Columns;
 
-use crate::decoder::classic::Classic;
+pub(crate) use self::mode::{Mode, fallback_of};
+use crate::appended::Appended;
+use crate::decoder::DecodeError;
 use crate::decoder::learned::{KnownKey, Learned};
-use crate::decoder::{DecodeError, Decoder, DecoderKind, System, refine};
-use crate::delta::{self, Epoch};
-use crate::heavy::{HeavyMirror, Held};
+use crate::heavy::Held;
 use crate::key_state::KeyState;
+use crate::open_epoch::OpenEpoch;
 use crate::registry::{KeyId, Registry};
-use crate::sealed::{Past, Sealed};
+use crate::sealed::Past;
 use crate::segment::{ReportError, Segment};
-use crate::series::Series;
 use crate::settings::{Settings, SettingsError};
 use crate::tight;
 use crate::window::Window;
-
-pub(crate) enum Mode {
-    Classic(Classic),
-    Learned { network: Box<Learned>, fallback: Classic },
-    Delta { totals: delta::Totals, pending: Vec<Epoch>, series: Series },
-}
-
-impl Mode {
-    fn new(settings: &Settings, geometry: Geometry) -> Result<Self, SettingsError> {
-        settings.decoder.supports(&geometry)?;
-        Ok(match settings.decoder {
-            DecoderKind::Delta => Self::Delta {
-                totals: delta::Totals::default(),
-                pending: Vec::new(),
-                series: Series::new(settings.retain_epochs),
-            },
-            DecoderKind::Learned | DecoderKind::Refined => {
-                let budget = settings.budget();
-                let (learned, fallback) = (settings.learned.clone(), settings.fallback);
-                let network = Box::new(Learned::new(geometry, learned, budget, fallback, settings.seed)?);
-                Self::Learned { network, fallback: fallback_of(geometry, settings) }
-            }
-            kind => Self::Classic(Classic::new(kind, settings.em).expect("the other kinds are classic")),
-        })
-    }
-}
 
 /// What stands behind the data plane: registry, counters, decoder.
 ///
@@ -75,28 +49,13 @@ pub struct ControlPlane {
     pub(crate) registry: Arc<Registry>,
     pub(crate) keys: Vec<KeyState>,
     pub(crate) segment: Segment,
-    pub(crate) heavy: HeavyMirror,
+    pub(crate) open: OpenEpoch,
     pub(crate) window: Window,
     pub(crate) mode: Mode,
-    /// Columns at the last cut: those beyond are new in the open epoch.
-    pub(crate) columns_at_cut: usize,
-    /// Evictions learned of in the open epoch, from the slots of the cut being received.
-    pub(crate) evicted: Vec<(ColumnId, u64)>,
-    /// New columns of the open epoch whose keys may have been in the sketch before: the Bloom filter had lost them.
-    pub(crate) late: Vec<ColumnId>,
-    /// How many keys the Bloom filter had lost, or may have lost, that became known all the same.
-    pub(crate) found_again: usize,
-    /// What changed in the heavy part since the last cut, by key.
-    pub(crate) heavy_changes: Vec<(KeyId, i64)>,
-    pub(crate) smallest_weight: u64,
     /// Segments that are sealed.
     pub(crate) past: Arc<Past>,
     /// Closed segments that are still decoded together with the open one: [`ChangeKind::PaperColumns`](crate::ChangeKind::PaperColumns).
-    pub(crate) appended: Vec<Arc<Sealed>>,
-    /// What was in the heavy part before it changed, until a cut tells who is still there.
-    pub(crate) moved: Vec<Held>,
-    /// Items and their weight at the last cut.
-    pub(crate) at_cut: (u64, u64),
+    pub(crate) appended: Appended,
     pub(crate) cuts: u64,
     /// Time spent on decoding closed epochs.
     pub(crate) decoding: Duration,
@@ -142,19 +101,11 @@ impl ControlPlane {
             registry: Arc::new(Registry::new(config.keys, HashSeed::new(config.seed))),
             keys: Vec::new(),
             segment: Segment::new(config)?,
-            heavy: HeavyMirror::new(config.shape.slots)?,
+            open: OpenEpoch::new(config.shape.slots)?,
             window: Window::new(window),
             mode,
-            columns_at_cut: 0,
-            evicted: Vec::new(),
-            late: Vec::new(),
-            found_again: 0,
-            heavy_changes: Vec::new(),
-            smallest_weight: 0,
             past: Arc::default(),
-            appended: Vec::new(),
-            moved: Vec::new(),
-            at_cut: (0, 0),
+            appended: Appended::default(),
             cuts: 0,
             decoding: Duration::ZERO,
             lagging: false,
@@ -232,17 +183,13 @@ impl ControlPlane {
     }
 
     fn intern(&mut self, identity: &[u8]) -> Result<(KeyId, bool), ReportError> {
-        let want = self.registry.format().slot_bytes();
-        if identity.len() != want {
-            return Err(ReportError::Key { want, got: identity.len() });
-        }
         // A view may share the registry; only a new key makes us write to it.
         if let Some(id) = self.registry.find(identity) {
             return Ok((id, false));
         }
-        let id = Arc::make_mut(&mut self.registry).intern(identity).0;
+        let learned = Arc::make_mut(&mut self.registry).learn(identity)?;
         tight::push(&mut self.keys, KeyState::default());
-        Ok((id, true))
+        Ok(learned)
     }
 
     fn accept_key(&mut self, key: KeyRef<'_>, flags: KeyFlags) -> Result<(), ReportError> {
@@ -263,88 +210,44 @@ impl ControlPlane {
             }
         };
         self.keys[id.0 as usize].reported(entered, flags.hot);
-        self.give_column(id, flags.fresh);
+        self.open.give_column(id, self.registry.identity_of(id), flags.fresh, &mut self.segment);
         Ok(())
-    }
-
-    /// Gives the key a column, unless it has one. One that is not `fresh` may have been in the sketch before.
-    fn give_column(&mut self, key: KeyId, fresh: bool) -> ColumnId {
-        let before = self.segment.columns().len();
-        let column = self.segment.ensure_column(key, self.registry.identity_of(key));
-        if !fresh && column.0 as usize == before {
-            self.late.push(column);
-            self.found_again += 1;
-        }
-        column
     }
 
     fn accept_slot(&mut self, slot: u32, holder: Option<&[u8]>, count: u64) -> Result<(), ReportError> {
-        if slot as usize >= self.heavy.len() {
-            return Err(ReportError::Slot { slot, slots: self.heavy.len() as u32 });
-        }
-        self.heavy.report(slot).map_err(|before| ReportError::SlotOrder { slot, before })?;
         let holder = holder.map(|identity| self.intern(identity)).transpose()?.map(|(id, _)| id);
-        if let Some(former) = self.heavy.change(slot, holder, count, &mut self.heavy_changes) {
-            self.went_into_the_sketch(former);
-        }
-        // Who holds a slot with nothing in it was flushed, or exchanged in: all it has is in the sketch.
-        if let Some(key) = holder.filter(|_| count == 0) {
-            self.went_into_the_sketch(Held { key, count });
+        for former in self.open.take_slot(slot, holder, count)? {
+            self.enter_sketch(former);
         }
         Ok(())
     }
 
-    /// A key lost its place in the heavy part: it is in the sketch, even if the Bloom filter kept its name from us then.
-    fn went_into_the_sketch(&mut self, former: Held) {
+    fn enter_sketch(&mut self, former: Held) {
         self.keys[former.key.0 as usize].raise_floor(former.count);
-        let column = self.give_column(former.key, false);
-        if former.count > 0 {
-            self.evicted.push((column, former.count));
-        }
+        self.open.enter_sketch(former, self.registry.identity_of(former.key), &mut self.segment);
     }
 
     fn accept_cut(&mut self, cut: &Cut<'_>) -> Result<(), Fault> {
-        let moved = std::mem::take(&mut self.moved);
-        for lost in self.heavy.missing(&moved) {
-            self.went_into_the_sketch(lost);
+        for former in self.open.take_missing() {
+            self.enter_sketch(former);
         }
         let before = self.segment.sketch_weight();
         let counters = self.segment.close_epoch(cut)?;
-        self.check_heavy(cut)?;
-        self.smallest_weight = cut.totals.smallest_weight;
-        self.at_cut = (cut.totals.items, cut.totals.weight);
+        self.check_heavy(&cut.totals)?;
+        let weight = cut.totals.sketch_weight.saturating_sub(before);
         self.cuts += 1;
-        // Only the learned decoder has a window.
-        let wanted = (self.window.length() > 0).then(|| self.segment.cumulative().to_vec());
-        let cumulative = joint::counters(&self.appended, wanted.unwrap_or_default());
-        self.window.push(&cumulative, cut.totals.sketch_weight.saturating_sub(before));
-        let evicted = std::mem::take(&mut self.evicted);
-        let heavy = std::mem::take(&mut self.heavy_changes);
-        let (first_new, known) = (self.columns_at_cut, self.segment.columns().len());
-        self.columns_at_cut = known;
-        if let Mode::Delta { totals, pending, series } = &mut self.mode {
-            let columns = self.segment.columns();
-            let cumulative = |at| self.segment.cumulative().get(at);
-            totals.push_new(columns, known, &self.late, |at| counters.get(at), cumulative);
-            let (known, first_new) = (known as u32, first_new as u32);
-            let (counters, weight) = (counters.pack(), cut.totals.sketch_weight.saturating_sub(before));
-            let late = delta::worth_a_look(self.segment.config().rule, &self.late);
-            let epoch = Epoch { counters, weight, known, first_new, late, evicted, heavy, items: cut.totals.items };
-            match pending.last_mut() {
-                Some(last) if self.lagging => {
-                    totals.new_in_the_first_part(columns, last.first_new..last.known, |at| epoch.counters.get(at));
-                    last.add(epoch);
-                }
-                _ => pending.push(epoch),
-            }
-            if delta::is_full(pending) {
+        // Only the learned decoder's window keeps counters.
+        let cumulative = if self.window.length() > 0 { self.segment.cumulative().to_vec() } else { Vec::new() };
+        self.window.push(&self.appended.counters(&cumulative), weight);
+        let changes = self.open.close(&cut.totals, self.segment.columns().len());
+        if let Mode::Delta(delta) = &mut self.mode {
+            delta.push(&self.segment, changes, weight, counters, self.lagging);
+            if delta.is_full() {
                 let start = Instant::now();
-                totals.add_block(&self.segment, pending, &self.settings.em, series)?;
-                pending.clear();
+                delta.decode_pending(&self.segment, &self.settings.em)?;
                 self.decoding += start.elapsed();
             }
         }
-        self.late.clear();
         if self.settings.train_every.is_some_and(|every| self.cuts.is_multiple_of(every)) {
             self.train()?;
         }
@@ -352,19 +255,20 @@ impl ControlPlane {
     }
 
     /// What is in no sketch must be in the heavy part.
-    fn check_heavy(&mut self, cut: &Cut<'_>) -> Result<(), ReportError> {
-        self.heavy.settle();
-        let (weight, reported) = (self.weight_in_heavy(cut.totals.weight, cut.totals.sketch_weight), self.heavy.weight());
+    fn check_heavy(&mut self, totals: &CutTotals) -> Result<(), ReportError> {
+        self.open.heavy.settle();
+        let weight = self.weight_in_heavy(totals.weight, totals.sketch_weight);
+        let reported = self.open.heavy.weight();
         let same = weight.is_some() && weight == reported;
-        same.then_some(()).ok_or(ReportError::Heavy { items: cut.totals.items, weight, reported })
+        same.then_some(()).ok_or(ReportError::Heavy { items: totals.items, weight, reported })
     }
 
     /// Trains the learned decoder on the window, now; nothing for other decoders.
     pub fn train(&mut self) -> Result<(), DecodeError> {
         let known = self.known_keys();
         let Mode::Learned { network, .. } = &mut self.mode else { return Ok(()) };
-        let columns = joint::columns(&self.appended, self.segment.columns());
-        network.train(&columns, &known, &self.window, self.smallest_weight)
+        let columns = self.appended.columns(self.segment.columns());
+        network.train(&columns, &known, &self.window, self.open.smallest_weight)
     }
 
     /// A training to be run elsewhere, on a copy of everything it needs; `None` for other decoders.
@@ -372,10 +276,10 @@ impl ControlPlane {
         let network = self.network()?;
         Some(TrainingJob {
             network: network.for_training(stop),
-            columns: joint::columns(&self.appended, self.segment.columns()).into_owned(),
+            columns: self.appended.columns(self.segment.columns()).into_owned(),
             known: self.known_keys(),
             window: self.window.clone(),
-            smallest_weight: self.smallest_weight,
+            smallest_weight: self.open.smallest_weight,
         })
     }
 
@@ -395,9 +299,10 @@ impl ControlPlane {
 
     /// What is known of the key of each column, the appended segments' first.
     fn known_keys(&self) -> Vec<KnownKey> {
-        let keys = self.appended.iter().flat_map(|sealed| sealed.segment.keys()).chain(self.segment.keys());
-        let lowers = joint::lowers(&self.appended, &self.segment, &self.keys, self.smallest_weight);
-        keys.zip(lowers).map(|(key, least)| KnownKey { hot: self.keys[key.0 as usize].hot(), least }).collect()
+        let state = |key: KeyId| self.keys[key.0 as usize];
+        let lowers = self.appended.lowers(&self.segment, |key| state(key).lower(self.open.smallest_weight));
+        let keys = self.appended.keys(&self.segment);
+        keys.zip(lowers).map(|(key, least)| KnownKey { hot: state(key).hot(), least }).collect()
     }
 
     /// Bytes by part.
@@ -408,53 +313,18 @@ impl ControlPlane {
         memory.add("key states", self.keys.capacity() * size_of::<KeyState>());
         memory.add("columns", self.segment.column_bytes());
         memory.add("counters", self.segment.counter_bytes());
-        self.heavy.add_memory(&mut memory);
-        memory.add("sealed segments", self.past.memory() + self.appended.iter().map(|s| s.memory()).sum::<usize>());
+        self.open.heavy.add_memory(&mut memory);
+        memory.add("sealed segments", self.past.memory() + self.appended.memory());
         memory.add("window", self.window.memory());
         match &self.mode {
             Mode::Classic(_) => {}
             Mode::Learned { network, .. } => {
                 memory.add("network", network.solver().parameters() * 3 * size_of::<f32>())
             }
-            Mode::Delta { totals, pending, series } => {
-                memory.add("totals", totals.memory());
-                memory.add("series", series.memory());
-                memory.add("pending epochs", pending.iter().map(Epoch::memory).sum());
-            }
+            Mode::Delta(delta) => delta.add_memory(&mut memory),
         }
         memory
     }
-}
-
-/// Who answers while the network cannot.
-pub(crate) fn fallback_of(geometry: Geometry, settings: &Settings) -> Classic {
-    let kind = if geometry.signed { DecoderKind::Lsmr } else { DecoderKind::Em };
-    Classic::new(kind, settings.em).expect("a classic kind")
-}
-
-/// Decodes counters by the snapshot decoder; which one answered, and whether as a fallback.
-pub(crate) fn decode_snapshot(
-    mode: &mut Mode,
-    settings: &Settings,
-    system: &System<'_>,
-) -> Result<(Vec<f64>, DecoderKind, bool), DecodeError> {
-    match mode {
-        Mode::Classic(classic) => Ok((classic.decode(system)?, classic.kind(), false)),
-        Mode::Learned { network, .. } if answers(network, settings.decoder) => {
-            let mut x = network.decode(system)?;
-            if settings.decoder == DecoderKind::Refined {
-                x = refine(system, &x, &settings.em, &mut Workspace::default())?;
-            }
-            Ok((x, settings.decoder, false))
-        }
-        Mode::Learned { fallback, .. } => Ok((fallback.decode(system)?, fallback.kind(), true)),
-        Mode::Delta { .. } => unreachable!("delta decodes epochs"),
-    }
-}
-
-/// Whether the network answers. The refined decoder takes from it what EM can use, so it needs no verdict.
-fn answers(network: &Learned, decoder: DecoderKind) -> bool {
-    if decoder == DecoderKind::Refined { network.is_ready() } else { network.is_trusted() }
 }
 
 impl ReportSink for ControlPlane {

@@ -5,12 +5,15 @@
 
 mod names;
 
+use std::sync::Arc;
+
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use ucl_data_plane::{Config, DigestKey, HashSeed, Inconsistent, KeyFormat, ensure};
 
 use self::names::Names;
+use crate::segment::ReportError;
 use crate::tight;
 
 /// A known key. Handed out in order of first report; never reused.
@@ -31,8 +34,11 @@ pub struct KeyId(pub u32);
 /// let (id, new) = registry.intern(b"key1");
 /// assert!(new && registry.find(b"key1") == Some(id) && registry.key(id) == b"key1");
 /// ```
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Registry {
+    /// Keys that are numbered before our own: a view shares those of its control plane.
+    #[serde(skip)]
+    before: Option<Arc<Registry>>,
     format: KeyFormat,
     // Of the seed, what digests come from; the rest is the first configuration's, and after a load the last one's: where a
     // key sits in the table is nobody's business. The table follows from the keys.
@@ -50,17 +56,44 @@ pub struct Registry {
 impl Registry {
     /// No keys yet.
     pub fn new(format: KeyFormat, seed: HashSeed) -> Self {
-        Self { format, seed, table: HashTable::new(), identities: Vec::new(), names: Names::default() }
+        let (table, identities, names) = Default::default();
+        Self { before: None, format, seed, table, identities, names }
+    }
+
+    /// All keys of another registry, with room for more that this one alone knows. Nothing is
+    /// copied.
+    pub(crate) fn beyond(before: &Arc<Self>) -> Self {
+        Self { before: Some(Arc::clone(before)), ..before.emptied() }
+    }
+
+    /// The registry to be shared: the one before, if there are no more keys.
+    pub(crate) fn shared(self) -> Arc<Self> {
+        match self.before {
+            Some(before) if self.identities.is_empty() => before,
+            _ => Arc::new(self),
+        }
     }
 
     /// How many keys are known.
     pub fn len(&self) -> usize {
-        self.identities.len() / self.format.slot_bytes()
+        self.keys_before() + self.identities.len() / self.format.slot_bytes()
     }
 
     /// Whether none is known.
     pub fn is_empty(&self) -> bool {
-        self.identities.is_empty()
+        self.len() == 0
+    }
+
+    fn keys_before(&self) -> usize {
+        self.before.as_ref().map_or(0, |before| before.len())
+    }
+
+    /// The registry that has the key itself, and its number there.
+    fn owner(&self, id: KeyId) -> (&Self, usize) {
+        match &self.before {
+            Some(before) if (id.0 as usize) < before.len() => before.owner(id),
+            _ => (self, id.0 as usize - self.keys_before()),
+        }
     }
 
     /// The format of the keys.
@@ -88,6 +121,14 @@ impl Registry {
     /// The key's number, if it is known, by its identity.
     #[inline]
     pub fn find(&self, identity: &[u8]) -> Option<KeyId> {
+        match &self.before {
+            None => self.find_own(identity),
+            Some(before) => before.find(identity).or_else(|| self.find_own(identity)),
+        }
+    }
+
+    #[inline]
+    fn find_own(&self, identity: &[u8]) -> Option<KeyId> {
         // By size, so that keys are compared as words and not by a call.
         match identity.len() {
             4 => self.find_sized::<4>(identity),
@@ -102,7 +143,8 @@ impl Registry {
         let identity: &[u8; N] = identity.try_into().ok()?;
         let (all, _) = self.identities.as_chunks::<N>();
         let hash = self.seed.hash(identity).table();
-        self.table.find(hash, |&id| all[id as usize] == *identity).map(|&id| KeyId(id))
+        let own = self.table.find(hash, |&own| all[own as usize] == *identity)?;
+        Some(KeyId(self.keys_before() as u32 + own))
     }
 
     /// The number of a key, new or known; whether it is new.
@@ -115,18 +157,33 @@ impl Registry {
         if self.format == KeyFormat::Digest {
             self.names.push_empty();
         }
-        let (bytes, seed, identities) = (self.format.slot_bytes(), &self.seed, &self.identities);
-        self.table
-            .insert_unique(hash(seed, identity), id, |&id| hash(seed, &identities[id as usize * bytes..][..bytes]));
+        let own = id - self.keys_before() as u32;
+        let Self { format, seed, table, identities, .. } = self;
+        let bytes = format.slot_bytes();
+        table.insert_unique(hash(seed, identity), own, |&own| hash(seed, &identities[own as usize * bytes..][..bytes]));
         (KeyId(id), true)
+    }
+
+    /// [`Registry::intern`] for bytes that may not be the identity of a key of this format.
+    pub(crate) fn learn(&mut self, identity: &[u8]) -> Result<(KeyId, bool), ReportError> {
+        let want = self.format.slot_bytes();
+        if identity.len() != want {
+            return Err(ReportError::Key { want, got: identity.len() });
+        }
+        Ok(self.intern(identity))
     }
 
     /// Gives a key its full name, unless it has one (long keys only). It may have been known by its digest alone; then every later name
     /// moves: rare.
     pub fn give_name(&mut self, id: KeyId, name: &[u8]) {
         debug_assert!(self.format == KeyFormat::Digest);
-        if !self.is_named(id) {
-            self.names.give(id.0 as usize, name);
+        if self.is_named(id) {
+            return;
+        }
+        let keys_before = self.keys_before();
+        match &mut self.before {
+            Some(before) if (id.0 as usize) < keys_before => Arc::make_mut(before).give_name(id, name),
+            _ => self.names.give(id.0 as usize - keys_before, name),
         }
     }
 
@@ -154,8 +211,9 @@ impl Registry {
 
     /// What stands for the key in a slot.
     pub fn identity_of(&self, id: KeyId) -> &[u8] {
-        let bytes = self.format.slot_bytes();
-        &self.identities[id.0 as usize * bytes..][..bytes]
+        let (owner, own) = self.owner(id);
+        let bytes = owner.format.slot_bytes();
+        &owner.identities[own * bytes..][..bytes]
     }
 
     /// The key, or the digest of one whose name never arrived (the Bloom filter claimed it): see [`Registry::is_named`].
@@ -181,18 +239,43 @@ impl Registry {
     }
 
     fn name(&self, id: KeyId) -> &[u8] {
-        self.names.get(id.0 as usize)
+        let (owner, own) = self.owner(id);
+        owner.names.get(own)
     }
 
     /// Bytes of the keys themselves.
     pub fn key_bytes(&self) -> usize {
-        self.identities.len() + self.names.bytes()
+        let before = self.before.as_ref().map_or(0, |before| before.key_bytes());
+        before + self.identities.len() + self.names.bytes()
     }
 
     /// Bytes of the index around them.
     pub fn index_bytes(&self) -> usize {
-        self.table.allocation_size() + self.names.index_bytes()
+        let before = self.before.as_ref().map_or(0, |before| before.index_bytes());
+        before + self.table.allocation_size() + self.names.index_bytes()
     }
+}
+
+/// One list of keys, whichever registry has them.
+impl Serialize for Registry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(before) = &self.before else {
+            let Self { before: _, format, seed, table: _, identities, names } = self;
+            let identities = serde_bytes::Bytes::new(identities);
+            return Written { format, seed, identities, names }.serialize(serializer);
+        };
+        let mut all = Self::clone(before);
+        all.merge(self);
+        all.serialize(serializer)
+    }
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    format: &'a KeyFormat,
+    seed: &'a HashSeed,
+    identities: &'a serde_bytes::Bytes,
+    names: &'a Names,
 }
 
 /// More different keys than this with one and the same hash of 64 bits do not come by chance.
@@ -297,6 +380,40 @@ mod tests {
             assert_eq!(ours.key(id), name);
             assert_eq!(ours.find(&seed.digest_key().digest(name)), Some(id));
         }
+    }
+
+    /// A view knows keys that its control plane does not, and copies none of the others.
+    #[test]
+    fn a_registry_goes_on_beyond_another() {
+        let seed = HashSeed::new(1.into());
+        let mut before = Registry::new(KeyFormat::Digest, seed);
+        let digest = |name: &[u8]| seed.digest_key().digest(name);
+        let long = |n: usize| format!("a name that is longer than its digest: {n}").into_bytes();
+        for n in 0..3 {
+            let (id, _) = before.intern(&digest(&long(n)));
+            before.give_name(id, &long(n));
+        }
+        let before = Arc::new(before);
+        assert!(Arc::ptr_eq(&Registry::beyond(&before).shared(), &before), "no key came");
+        let mut beyond = Registry::beyond(&before);
+        assert_eq!(beyond.intern(&digest(&long(1))), (KeyId(1), false));
+        for n in 3..5 {
+            assert_eq!(beyond.intern(&digest(&long(n))), (KeyId(n as u32), true));
+        }
+        beyond.give_name(KeyId(4), &long(4));
+        let written = postcard::to_stdvec(&beyond).unwrap();
+        let beyond = beyond.shared();
+        assert_eq!((before.len(), beyond.len()), (3, 5));
+        for id in beyond.ids() {
+            let named = id != KeyId(3);
+            assert_eq!(beyond.find(&digest(&long(id.0 as usize))), Some(id));
+            assert_eq!(beyond.is_named(id), named);
+            assert!(!named || beyond.key(id) == long(id.0 as usize));
+        }
+        assert_eq!(before.find(&digest(&long(3))), None);
+        let mut flat = Registry::new(KeyFormat::Digest, seed);
+        flat.merge(&beyond);
+        assert_eq!(written, postcard::to_stdvec(&flat).unwrap());
     }
 
     #[test]

@@ -42,23 +42,49 @@ pub enum ChangeKind {
     PaperColumns,
 }
 
-/// What a key has in one segment.
+/// A count with its bounds: of a key in one segment, or in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Part {
+pub(crate) struct BoundedCount {
     pub estimate: u64,
     pub lower: u64,
     pub upper: u64,
 }
 
-impl Part {
+impl BoundedCount {
     /// From a decoded value: a whole number within its bounds.
     pub fn new(decoded: f64, upper: u64, lower: u64) -> Self {
         let upper = upper.max(lower);
         Self { estimate: round(decoded).clamp(lower, upper), lower, upper }
     }
 
+    /// A count that is known.
+    pub fn exactly(count: u64) -> Self {
+        Self { estimate: count, lower: count, upper: count }
+    }
+
     fn with_estimate(self, decoded: f64) -> Self {
         Self { estimate: round(decoded).clamp(self.lower, self.upper), ..self }
+    }
+
+    /// Adds what the same key has elsewhere.
+    pub fn add(&mut self, other: Self) {
+        self.estimate += other.estimate;
+        self.lower += other.lower;
+        self.upper += other.upper;
+    }
+
+    /// Takes off what does not count; nothing goes below 0.
+    pub fn take_off(&mut self, count: u64) {
+        self.estimate = self.estimate.saturating_sub(count);
+        self.lower = self.lower.saturating_sub(count);
+        self.upper = self.upper.saturating_sub(count);
+    }
+
+    /// The count is known to be from `least` to `most`; the latter is beyond doubt.
+    pub fn clamp(&mut self, least: u64, most: u64) {
+        self.upper = self.upper.min(most);
+        self.estimate = self.estimate.max(least).min(self.upper);
+        self.lower = self.lower.max(least).min(self.upper);
     }
 }
 
@@ -72,7 +98,7 @@ fn round(x: f64) -> u64 {
 pub(crate) struct Sealed {
     pub segment: Arc<Segment>,
     /// By column.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<BoundedCount>,
     pub end: End,
 }
 
@@ -113,7 +139,7 @@ impl Sealed {
         end: End,
     ) -> Self {
         let part = |((key, &decoded), &upper): ((&KeyId, &f64), &u64)| {
-            Part::new(decoded, upper, keys[key.0 as usize].lower(smallest_weight))
+            BoundedCount::new(decoded, upper, keys[key.0 as usize].lower(smallest_weight))
         };
         let parts = segment.keys().iter().zip(decoded).zip(uppers).map(part).collect();
         Self { segment: Arc::new(segment.closed()), parts, end }
@@ -126,10 +152,10 @@ impl Sealed {
     }
 
     /// What a known key has here.
-    pub fn part(&self, key: KeyId, identity: &[u8]) -> Part {
+    pub fn part(&self, key: KeyId, identity: &[u8]) -> BoundedCount {
         match self.segment.column_of(key) {
             Some(column) => self.parts[column.0 as usize],
-            None => Part { upper: self.unknown_upper(identity), ..Part::default() },
+            None => BoundedCount { upper: self.unknown_upper(identity), ..BoundedCount::default() },
         }
     }
 
@@ -147,7 +173,7 @@ impl Sealed {
     pub fn memory(&self) -> usize {
         self.segment.column_bytes()
             + self.segment.counter_bytes()
-            + self.parts.capacity() * size_of::<Part>()
+            + self.parts.capacity() * size_of::<BoundedCount>()
             + size_of_val(&*self.end.held)
     }
 }

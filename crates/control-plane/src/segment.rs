@@ -8,7 +8,9 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use ucl_data_plane::{BaseMap, ColumnMap, Config, Counters, Cut, CutTotals, HashSeed, Inconsistent, OutOfMemory, ensure};
+use ucl_data_plane::{
+    BaseMap, ColumnMap, Config, Counters, Cut, CutTotals, HashSeed, Inconsistent, OutOfMemory, ensure,
+};
 use ucl_equations::{ColumnId, Columns};
 
 use crate::packed::Packed;
@@ -266,6 +268,14 @@ impl Segment {
         id
     }
 
+    /// Takes the columns from number `len` on back.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        for key in self.keys.drain(len..) {
+            self.column_of[key.0 as usize] = NONE;
+        }
+        self.columns.truncate(len);
+    }
+
     /// The counters a key would use, known or not.
     pub(crate) fn positions(&self, identity: &[u8]) -> ucl_data_plane::Column {
         self.map.column(key_hash(&self.seed, identity))
@@ -301,22 +311,30 @@ impl Segment {
         self.carries
     }
 
-    /// The open epoch's counters, by their remainders.
-    pub(crate) fn open_epoch(&self, mut remainders: Vec<i64>) -> Vec<i64> {
+    /// Whether a cut with these totals and this many counters can be the next one.
+    fn check_cut(&self, totals: &CutTotals, counters: usize) -> Result<(), ReportError> {
+        let want = self.cumulative.len();
+        if want != counters {
+            return Err(ReportError::Counters { want, got: counters });
+        }
+        if self.carries != totals.carries {
+            let CutTotals { items, carries: sent, .. } = *totals;
+            return Err(ReportError::Carries { items, sent, received: self.carries });
+        }
+        Ok(())
+    }
+
+    /// The open epoch's counters, by the totals and remainders of a cut that was not made.
+    pub(crate) fn open_counters(&self, totals: &CutTotals, mut remainders: Vec<i64>) -> Result<Vec<i64>, ReportError> {
+        self.check_cut(totals, remainders.len())?;
         self.carried.add_to(&mut remainders);
-        remainders
+        Ok(remainders)
     }
 
     /// Closes the epoch and returns its counters, after checking that they add up.
     pub(crate) fn close_epoch<'a>(&mut self, cut: &Cut<'a>) -> Result<EpochCounters<'a>, ReportError> {
-        let (want, got) = (self.cumulative.len(), cut.counters.len());
-        if want != got {
-            return Err(ReportError::Counters { want, got });
-        }
-        let CutTotals { items, sketch_weight, carries: sent, .. } = cut.totals;
-        if self.carries != sent {
-            return Err(ReportError::Carries { items, sent, received: self.carries });
-        }
+        self.check_cut(&cut.totals, cut.counters.len())?;
+        let CutTotals { items, sketch_weight, .. } = cut.totals;
         let carried = std::mem::take(&mut self.carried);
         let epoch = EpochCounters { remainders: cut.counters, bytes: cut.counters.to_bytes(), carried };
         match &epoch.bytes {

@@ -27,9 +27,10 @@ pub(crate) use checks::check_rows;
 use crate::decoder::classic::Classic;
 use crate::decoder::judge::Verdict;
 use crate::decoder::learned::Learned;
-use crate::delta::{Epoch, Totals};
+use crate::delta::{Delta, Epoch, Totals};
 use crate::heavy::{HeavyMirror, Held};
 use crate::key_state::KeyState;
+use crate::open_epoch::OpenEpoch;
 use crate::plane::{ControlPlane, Fault, Mode, fallback_of};
 use crate::registry::{KeyId, Registry};
 use crate::sealed::{Past, Sealed};
@@ -135,19 +136,11 @@ impl ControlPlane {
             registry,
             keys,
             segment,
-            heavy,
+            open,
             window,
             mode,
-            columns_at_cut,
-            evicted,
-            late,
-            found_again,
-            heavy_changes,
-            smallest_weight,
             past,
             appended,
-            moved,
-            at_cut,
             cuts,
             decoding: _,
             lagging: _,
@@ -156,28 +149,41 @@ impl ControlPlane {
         if let Some(fault) = fault {
             return Err(fault.clone());
         }
+        let OpenEpoch {
+            items,
+            weight,
+            smallest_weight,
+            first_new,
+            late,
+            found_again,
+            heavy,
+            heavy_changes,
+            evicted,
+            moved,
+        } = open;
         let counting = Counting {
             keys: Cow::Borrowed(keys),
             segment: Cow::Borrowed(segment),
             heavy: Cow::Borrowed(heavy),
-            columns_at_cut: *columns_at_cut,
+            columns_at_cut: *first_new,
             evicted: Cow::Borrowed(evicted),
             late: Cow::Borrowed(late),
             found_again: *found_again,
             heavy_changes: Cow::Borrowed(heavy_changes),
             moved: Cow::Borrowed(moved),
             smallest_weight: *smallest_weight,
-            at_cut: *at_cut,
+            at_cut: (*items, *weight),
             cuts: *cuts,
         };
         let changed = !past.is_new() || !appended.is_empty();
         let earlier =
             changed.then(|| Earlier { past: Cow::Borrowed(&**past), appended: Cow::Borrowed(appended.as_slice()) });
-        let (mut delta, mut model) = (None, None);
+        let mut delta = None;
+        let mut model = None;
         match mode {
             Mode::Classic(_) => {}
             Mode::Learned { network, .. } => model = Some(network.model()),
-            Mode::Delta { totals, pending, series } => {
+            Mode::Delta(Delta { totals, pending, series }) => {
                 delta = Some(DeltaState {
                     totals: Cow::Borrowed(totals),
                     pending: Cow::Borrowed(pending),
@@ -185,8 +191,8 @@ impl ControlPlane {
                 });
             }
         }
-        let (registry, window) = (Cow::Borrowed(&**registry), Cow::Borrowed(window));
-        Ok(ControlState { registry, counting, earlier, window, delta, model })
+        let registry = Cow::Borrowed(&**registry);
+        Ok(ControlState { registry, counting, earlier, window: Cow::Borrowed(window), delta, model })
     }
 
     /// The control plane that a state describes, or what is wrong with it.
@@ -206,31 +212,38 @@ impl ControlPlane {
             heavy_changes,
             moved,
             smallest_weight,
-            at_cut,
+            at_cut: (items, weight),
             cuts,
         } = counting;
+        let open = OpenEpoch {
+            items,
+            weight,
+            smallest_weight,
+            first_new: columns_at_cut,
+            late: late.into_owned(),
+            found_again,
+            heavy: heavy.into_owned(),
+            heavy_changes: heavy_changes.into_owned(),
+            evicted: evicted.into_owned(),
+            moved: moved.into_owned(),
+        };
         let mode = restore_mode(&config, &settings, delta, model)?;
         let segment = segment.into_owned().restored(&registry)?;
         ensure(*segment.config() == config, || "the open segment has another configuration than the file".into())?;
-        let (past, appended) = earlier.map_or(Ok(Default::default()), |earlier| earlier.restored(&registry))?;
+        let (past, appended) = match earlier {
+            Some(earlier) => earlier.restored(&registry, &segment, &settings)?,
+            None => Default::default(),
+        };
         let control = Self {
             segment,
             registry: Arc::new(registry),
             keys: keys.into_owned(),
-            heavy: heavy.into_owned(),
+            open,
             window: window.into_owned(),
             mode,
             settings,
-            columns_at_cut,
-            evicted: evicted.into_owned(),
-            late: late.into_owned(),
-            found_again,
-            heavy_changes: heavy_changes.into_owned(),
-            smallest_weight,
             past: Arc::new(past),
             appended,
-            moved: moved.into_owned(),
-            at_cut,
             cuts,
             decoding: Duration::ZERO,
             lagging: false,
@@ -247,12 +260,14 @@ fn restore_mode(
     delta: Option<DeltaState<'_>>,
     model: Option<Model>,
 ) -> Result<Mode, Inconsistent> {
-    let (decoder, geometry) = (settings.decoder, config.shape.geometry());
+    let decoder = settings.decoder;
+    let geometry = config.shape.geometry();
     let parts = (delta.is_some(), model.is_some());
     match (Classic::new(decoder, settings.em), delta, model) {
         (Some(classic), None, None) => Ok(Mode::Classic(classic)),
         (None, Some(DeltaState { totals, pending, series }), None) if !decoder.is_trained() => {
-            Ok(Mode::Delta { totals: totals.into_owned(), pending: pending.into_owned(), series: series.into_owned() })
+            let totals = totals.into_owned();
+            Ok(Mode::Delta(Delta { totals, pending: pending.into_owned(), series: series.into_owned() }))
         }
         (None, None, Some(model)) if decoder.is_trained() => Ok(Mode::Learned {
             network: Box::new(Learned::restored(geometry, settings, &model)?),

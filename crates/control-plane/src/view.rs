@@ -1,28 +1,23 @@
 //! Answers at one consistent moment.
 
-use std::borrow::Cow;
+mod moment;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rayon::prelude::*;
 use ucl_data_plane::bloom::offered_keys;
 use ucl_data_plane::{Config, EMPTY_ABOVE, LEAST_CUTS, ReportRule};
 use ucl_equations::ColumnId;
 
-use crate::decoder::{DecoderKind, System};
-use crate::delta::{Epoch, worth_a_look};
-use crate::packed::Packed;
-use crate::peek::Peek;
-use crate::plane::{ControlPlane, Fault, Mode, decode_snapshot, joint, least};
+pub use self::moment::Peek;
+use crate::decoder::DecoderKind;
+use crate::plane::least;
 use crate::probable::{MedianBound, PROBABILITY};
 use crate::registry::{KeyId, Registry};
-use crate::sealed::{Part, Past};
+use crate::sealed::{BoundedCount, Past};
 use crate::segment::Segment;
 use crate::self_check::Check;
 use crate::series::Series;
-
-/// So many keys are worth another thread.
-const KEYS_AT_LEAST: usize = 4096;
 
 /// Where an estimate comes from.
 ///
@@ -111,7 +106,7 @@ pub struct Estimate {
 #[derive(Clone, Debug)]
 pub struct QueryView {
     registry: Arc<Registry>,
-    records: Vec<Part>,
+    records: Vec<BoundedCount>,
     sources: Vec<Source>,
     /// For keys that are not known: mapping and counters.
     segment: Arc<SegmentAtCut>,
@@ -141,203 +136,6 @@ struct SegmentAtCut {
     median: Option<MedianBound>,
     /// What the heavy part holds of each key, where that has to be told from the rest.
     held: Vec<u64>,
-}
-
-impl ControlPlane {
-    /// The state at this moment, the open epoch included. `peek` is asked for the data plane's
-    /// [`peek`](ucl_data_plane::DataPlane::peek); nothing changes by it, here or there.
-    pub fn view(&mut self, peek: impl FnOnce(&mut Peek)) -> Result<QueryView, Fault> {
-        if let Some(fault) = self.fault() {
-            return Err(fault.clone());
-        }
-        let mut peeked = Peek::default();
-        peek(&mut peeked);
-        self.view_of(peeked)
-    }
-
-    fn view_of(&mut self, peeked: Peek) -> Result<QueryView, Fault> {
-        // The heavy part as it is now. Holders that no report named yet are known to this view alone.
-        let mut registry = Arc::clone(&self.registry);
-        let mut heavy = self.heavy.clone();
-        let mut floors: Vec<(KeyId, u64)> = Vec::new();
-        let mut heavy_changes = self.heavy_changes.clone();
-        for (slot, holder, count) in &peeked.slots {
-            let holder = holder.as_deref().map(|identity| match registry.find(identity) {
-                Some(id) => id,
-                None => Arc::make_mut(&mut registry).intern(identity).0,
-            });
-            if let Some(former) = heavy.change(*slot, holder, *count, &mut heavy_changes) {
-                floors.push((former.key, former.count));
-            }
-            if let Some(key) = holder.filter(|_| *count == 0) {
-                floors.push((key, 0));
-            }
-        }
-        floors.extend(heavy.missing(&self.moved).iter().map(|held| (held.key, held.count)));
-        let open: Vec<i64> = self.segment.open_epoch(peeked.counters);
-        let mut counters = self.segment.cumulative().to_vec();
-        counters.iter_mut().zip(&open).for_each(|(counter, &open)| *counter = counter.wrapping_add(open));
-        let mut keys = self.keys.clone();
-        keys.resize(registry.len(), Default::default());
-        for &(key, count) in &floors {
-            keys[key.0 as usize].raise_floor(count);
-        }
-
-        // A holder that lost its slot since the last cut is in the sketch, even if the Bloom filter kept its key from us:
-        // it has a column from now on. Rare enough to copy the segment for it.
-        let mut segment = Cow::Borrowed(&self.segment);
-        for &(key, _) in &floors {
-            if segment.column_of(key).is_none() {
-                segment.to_mut().ensure_column(key, registry.identity_of(key));
-            }
-        }
-
-        // One estimate and one upper bound per column.
-        let columns = segment.columns();
-        let config = *segment.config();
-        let (mut unexplained, mut over_time) = (0, Series::default());
-        let mut past = Arc::clone(&self.past);
-        let (decoded, uppers, answered_by, fallback, check) = if let Mode::Delta { totals, pending, series } =
-            &self.mode
-        {
-            let mut totals = totals.clone();
-            let beyond = (self.segment.columns().len()..columns.len()).map(|column| ColumnId(column as u32));
-            let late: Vec<ColumnId> = self.late.iter().copied().chain(beyond).collect();
-            totals.push_new(columns, columns.len(), &late, |at| open[at], |at| counters[at]);
-            let evicted = floors.iter().filter_map(|&(key, count)| Some((segment.column_of(key)?, count))).collect();
-            let (known, first_new) = (columns.len() as u32, self.columns_at_cut as u32);
-            let mut block = pending.clone();
-            // Right after a cut there is no open epoch to speak of.
-            if peeked.totals.items > self.at_cut.0 || !heavy_changes.is_empty() || open.iter().any(|&counter| counter != 0) {
-                let (items, counters) = (peeked.totals.items, Packed::new(&open));
-                let weight = peeked.totals.sketch_weight.saturating_sub(self.segment.sketch_weight());
-                block.push(Epoch {
-                    counters,
-                    weight,
-                    known,
-                    first_new,
-                    late: worth_a_look(config.rule, &late),
-                    evicted,
-                    heavy: heavy_changes,
-                    items,
-                });
-            }
-            over_time = series.clone();
-            totals.add_block(&segment, &block, &self.settings.em, &mut over_time)?;
-            if block.len() > pending.len() && peeked.totals.items == self.at_cut.0 {
-                over_time.fold_last();
-            }
-            unexplained = totals.unexplained();
-            let check = Check::Told(totals.checked().share());
-            let (estimates, uppers) = totals.into_sums();
-            (estimates, uppers, DecoderKind::Delta, false, check)
-        } else {
-            let uppers = upper_bounds(&segment, &counters, peeked.totals.sketch_weight);
-            let y: Vec<f64> = joint::counters(&self.appended, counters.clone()).iter().map(|&c| c as f64).collect();
-            let all = joint::columns(&self.appended, columns);
-            let known = joint::lowers(&self.appended, &segment, &keys, peeked.totals.smallest_weight);
-            let system = System { columns: &all, geometry: config.shape.geometry(), counters: &y, known: &known };
-            let (mut decoded, kind, fallback) = decode_snapshot(&mut self.mode, &self.settings, &system)?;
-            let open = decoded.split_off(decoded.len() - columns.len());
-            let mut closed = &decoded[..];
-            for sealed in &self.appended {
-                let (estimates, later) = closed.split_at(sealed.segment.columns().len());
-                Arc::make_mut(&mut past).sealed.push(Arc::new(sealed.with_estimates(estimates)));
-                closed = later;
-            }
-            let check = match self.network().filter(|_| kind.is_trained()) {
-                Some(network) => Check::Told(network.verdict().map(|verdict| verdict.of(kind))),
-                None if self.appended.is_empty() => {
-                    Check::Ask { keys: segment.keys().to_vec(), known, em: self.settings.em }
-                }
-                None => Check::Told(None),
-            };
-            (open, uppers, kind, fallback, check)
-        };
-
-        // From sketch parts to whole answers.
-        let smallest = peeked.totals.smallest_weight;
-        let decoded_source = if fallback { Source::Fallback } else { Source::Decoded };
-        let mut records = vec![Part::default(); registry.len()];
-        let mut sources = vec![Source::Heavy; registry.len()];
-        let answers = records.par_iter_mut().zip(&mut sources).enumerate().with_min_len(KEYS_AT_LEAST);
-        answers.for_each(|(key, (record, source))| {
-            let key = KeyId(key as u32);
-            let identity = registry.identity_of(key);
-            let lower = keys[key.0 as usize].lower(smallest);
-            *record = match segment.column_of(key) {
-                Some(column) => {
-                    *source = decoded_source;
-                    Part::new(decoded[column.0 as usize], uppers[column.0 as usize], lower)
-                }
-                // Never reported, but seen in the heavy part: what the filter lost of it, if anything, is not counted.
-                None => {
-                    Part::new(0.0, unknown_upper(&segment, identity, |at| counters[at], peeked.totals.sketch_weight), lower)
-                }
-            };
-            for sealed in &past.sealed {
-                let part = sealed.part(key, identity);
-                if *source == Source::Heavy && sealed.segment.column_of(key).is_some() {
-                    *source = Source::Decoded;
-                }
-                record.estimate += part.estimate;
-                record.lower += part.lower;
-                record.upper += part.upper;
-            }
-        });
-        let passed = columns.len().saturating_sub(self.found_again);
-        // Sealed segments have guaranteed bounds only.
-        let median = MedianBound::new(config.shape.geometry(), &counters, peeked.totals.sketch_weight)
-            .filter(|_| past.sealed.is_empty() && past.since_weight() == 0);
-        let mut held_by_key = vec![0; if median.is_some() { registry.len() } else { 0 }];
-        for held in heavy.iter() {
-            if let Some(by_key) = held_by_key.get_mut(held.key.0 as usize) {
-                *by_key += held.count;
-            }
-            let record = &mut records[held.key.0 as usize];
-            record.estimate += held.count;
-            record.lower += held.count;
-            record.upper += held.count;
-        }
-        // What the heavy part held when counting starts, if segments were dropped, is not counted.
-        for held in past.held_before() {
-            let record = &mut records[held.key.0 as usize];
-            record.estimate = record.estimate.saturating_sub(held.count);
-            record.lower = record.lower.saturating_sub(held.count);
-            record.upper = record.upper.saturating_sub(held.count);
-        }
-        // No key can have more than the stream; and one that is known came, if not before counting starts.
-        let once = if past.since_items() == 0 { smallest } else { 0 };
-        for record in &mut records {
-            record.upper = record.upper.min(peeked.totals.weight - past.since_weight());
-            record.estimate = record.estimate.max(once).min(record.upper);
-            record.lower = record.lower.max(once).min(record.upper);
-        }
-        let segment = SegmentAtCut {
-            mapping: Segment::without_counters(config),
-            counters,
-            sketch_weight: peeked.totals.sketch_weight,
-            median,
-            held: held_by_key,
-        };
-        Ok(QueryView {
-            registry,
-            records,
-            sources,
-            segment: Arc::new(segment),
-            past,
-            items: peeked.totals.items,
-            weight: peeked.totals.weight,
-            decoder: self.settings.decoder,
-            answered_by,
-            unexplained,
-            series: over_time,
-            check,
-            passed,
-            found_again: self.found_again,
-            epochs: self.cuts + 1,
-        })
-    }
 }
 
 /// The largest sketch part each column's key can have.
@@ -444,7 +242,7 @@ impl QueryView {
     /// The answer for a known key.
     #[inline]
     pub fn of(&self, id: KeyId) -> Estimate {
-        let Part { estimate, lower, upper } = self.records[id.0 as usize];
+        let BoundedCount { estimate, lower, upper } = self.records[id.0 as usize];
         Estimate { estimate, lower, upper, bound: BoundKind::Guaranteed, source: self.sources[id.0 as usize] }
     }
 

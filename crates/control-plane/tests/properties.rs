@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use proptest::prelude::*;
 use ucl_control_plane::{ControlPlane, DecoderKind, Fault, Settings, Source};
 use ucl_data_plane::{
-    Base, BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, CutTotals, DataPlane, HeavyKind, KeyFlags, KeyFormat,
-    KeyRef, Report, ReportRule, ReportSink, Shape,
+    Base, BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, CutTotals, DataPlane, HeavyKind, KeyFlags,
+    KeyFormat, KeyRef, Report, ReportRule, ReportSink, Shape,
 };
 
 fn config(base: Base) -> impl Strategy<Value = Config> {

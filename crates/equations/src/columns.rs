@@ -94,6 +94,17 @@ impl Columns {
         id
     }
 
+    /// Drops all columns from number `len` on.
+    pub fn truncate(&mut self, len: usize) {
+        let entries = len * self.degree;
+        self.indices.truncate(entries);
+        match &mut self.coefficients {
+            Coefficients::Ones => {}
+            Coefficients::Signs(signs) => signs.truncate(entries),
+            Coefficients::Reals(reals) => reals.truncate(entries),
+        }
+    }
+
     /// The number of columns: unknowns of the system.
     pub fn len(&self) -> usize {
         self.indices.len() / self.degree

@@ -12,8 +12,8 @@ use constriction::stream::stack::AnsCoder;
 use divan::Bencher;
 use divan::counter::BytesCount;
 use ucl_data_plane::{
-    Base, BloomKind, Config, CounterBits, CounterWords, Counters, Cut, CutTotals, DataPlane, HeavyKind, KeyFormat, Report,
-    ReportRule, ReportSink, Seed, Shape,
+    Base, BloomKind, Config, CounterBits, CounterWords, Counters, Cut, CutTotals, DataPlane, HeavyKind, KeyFormat,
+    Report, ReportRule, ReportSink, Seed, Shape,
 };
 use ucl_wire::{Encoder, Header, Message, decode_message};
 

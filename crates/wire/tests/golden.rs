@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use ucl_data_plane::{
-    Base, BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, CutTotals, HashSeed, HeavyKind, KeyFormat, KeyRef, Report,
-    ReportRule, ReportSink, Seed, Shape,
+    Base, BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, CutTotals, HashSeed, HeavyKind, KeyFormat,
+    KeyRef, Report, ReportRule, ReportSink, Seed, Shape,
 };
 use ucl_wire::{Encoder, Header, Message, VERSION, decode_message};
 

@@ -59,7 +59,7 @@ impl Scratch {
 pub struct Decoder<'a> {
     columns: &'a Columns,
     geometry: Geometry,
-    block: &'a [Epoch],
+    block: &'a [&'a Epoch],
     totals: &'a Totals,
     options: &'a em::Options,
     /// Columns of this block that came late: their keys may have been in the epochs before.
@@ -68,13 +68,13 @@ pub struct Decoder<'a> {
     known: Vec<Vec<(u32, i64)>>,
     /// For each epoch the counters with mass beyond that.
     touched: Vec<Touched>,
-    whole: Part,
+    whole: Rows,
     /// Without the last row.
-    shorter: Part,
+    shorter: Rows,
 }
 
 /// The counters that epochs are decoded by: those of the first rows, so many of every key.
-struct Part {
+struct Rows {
     entries: usize,
     candidates: Candidates,
 }
@@ -82,11 +82,12 @@ struct Part {
 impl<'a> Decoder<'a> {
     pub fn new(
         segment: &'a Segment,
-        block: &'a [Epoch],
+        block: &'a [&'a Epoch],
         totals: &'a Totals,
         options: &'a em::Options,
     ) -> Result<Self, DecodeError> {
-        let (columns, geometry) = (segment.columns(), segment.config().shape.geometry());
+        let columns = segment.columns();
+        let geometry = segment.config().shape.geometry();
         let late = block.iter().flat_map(|epoch| &epoch.late).copied().collect();
         let masses = block.par_iter().map(|epoch| {
             let known = known(columns, epoch);
@@ -95,8 +96,8 @@ impl<'a> Decoder<'a> {
         let (touched, known): (Vec<_>, Vec<_>) = masses.collect::<Result<Vec<_>, DecodeError>>()?.into_iter().unzip();
         let entries = usize::from(geometry.per_row() * (geometry.rows - 1));
         let [all, some] = Candidates::new(columns, entries, &touched);
-        let whole = Part { entries: columns.degree(), candidates: all };
-        let shorter = Part { entries, candidates: some };
+        let whole = Rows { entries: columns.degree(), candidates: all };
+        let shorter = Rows { entries, candidates: some };
         Ok(Self { columns, geometry, block, totals, options, late, known, touched, whole, shorter })
     }
 
@@ -107,22 +108,23 @@ impl<'a> Decoder<'a> {
         each.map(|at| self.decode_one(at, &self.whole, &self.touched[at])).collect()
     }
 
-    fn decode_one(&self, at: usize, part: &Part, touched: &Touched) -> Result<Decoded, DecodeError> {
-        Scratch::with(|scratch| self.decode_with(scratch, at, part, touched))
+    fn decode_one(&self, at: usize, rows: &Rows, touched: &Touched) -> Result<Decoded, DecodeError> {
+        Scratch::with(|scratch| self.decode_with(scratch, at, rows, touched))
     }
 
     fn decode_with(
         &self,
         scratch: &mut Scratch,
         at: usize,
-        part: &Part,
+        rows: &Rows,
         touched: &Touched,
     ) -> Result<Decoded, DecodeError> {
         let Scratch { shrinker, live, peeler, workspace, largest } = scratch;
-        let (epoch, entries) = (&self.block[at], part.entries);
-        let mut candidates = part.candidates.of_epoch(at, epoch.known as usize);
+        let epoch = self.block[at];
+        let entries = rows.entries;
+        let mut candidates = rows.candidates.of_epoch(at, epoch.known as usize);
         let late = self.late.iter().filter(|column| column.0 >= epoch.known);
-        candidates.extend(late.filter(|&&column| part.candidates.has(at, column)));
+        candidates.extend(late.filter(|&&column| rows.candidates.has(at, column)));
         debug_assert!(candidates.is_sorted(), "late columns come after those that were known, one after the other");
         let shrunk = shrinker.shrink(self.columns, entries, touched, &candidates);
         epoch.counters.gather(shrunk, live);
@@ -153,9 +155,10 @@ impl<'a> Decoder<'a> {
         // The first of equals, whatever the number of threads.
         let heaviest = (0..self.block.len()).rev().max_by_key(|&at| self.block[at].weight);
         let Some(at) = heaviest.filter(|_| self.geometry.rows > 1) else { return Ok(Checked::default()) };
-        let (first, entries) = (self.geometry.counters() - self.geometry.width as usize, self.shorter.entries);
+        let first = self.geometry.counters() - self.geometry.width as usize;
+        let entries = self.shorter.entries;
         let decoded = self.decode_one(at, &self.shorter, &self.touched[at].of_first(first))?;
-        let epoch = &self.block[at];
+        let epoch = self.block[at];
         let mut row: Vec<f64> = epoch.counters.unpack_from(first).map(|y| y as f64).collect();
         let mut predict = |column: ColumnId, value: f64| {
             let indices = &self.columns.indices(column)[entries..];

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use ucl_data_plane::{Config, Opening};
 
-use super::{ControlPlane, Fault, Mode, SettingsError, decode_snapshot, joint};
-use crate::decoder::System;
-use crate::delta;
-use crate::heavy::HeavyMirror;
-use crate::sealed::{ChangeKind, End, Past, Sealed};
+use super::{ControlPlane, Fault, Mode, SettingsError};
+use crate::appended::Appended;
+use crate::delta::Delta;
+use crate::key_state::RaisedFloors;
+use crate::open_epoch::OpenEpoch;
+use crate::sealed::{End, Past, Sealed};
 use crate::segment::{ReportError, Segment};
-use crate::series::Series;
 use crate::view::upper_bounds;
 use crate::window::Window;
 
@@ -20,13 +20,13 @@ impl ControlPlane {
     pub fn check_change(&self, config: &Config) -> Result<(), SettingsError> {
         Mode::new(&self.settings, config.shape.geometry())?;
         // Whether there is room: once the data plane has changed it is too late for an error.
-        let _room = (Segment::new(*config)?, HeavyMirror::new(config.shape.slots)?);
+        let _room = (Segment::new(*config)?, OpenEpoch::new(config.shape.slots)?);
         Ok(())
     }
 
     /// The sealed segments, oldest first.
     pub fn sealed(&self) -> impl Iterator<Item = &Segment> {
-        self.past.sealed.iter().chain(&self.appended).map(|sealed| &*sealed.segment)
+        self.past.sealed.iter().chain(self.appended.as_slice()).map(|sealed| &*sealed.segment)
     }
 
     /// Drops the oldest sealed segment: answers and bounds count from then on what came after it
@@ -52,9 +52,9 @@ impl ControlPlane {
     }
 
     pub(super) fn accept_open(&mut self, config: &Config, opening: Opening) -> Result<(), Fault> {
-        let (want, got) = (self.registry.format().slot_bytes(), config.keys.slot_bytes());
-        if self.registry.format() != config.keys {
-            return Err(ReportError::Key { want, got }.into());
+        let format = self.registry.format();
+        if format != config.keys {
+            return Err(ReportError::Key { want: format.slot_bytes(), got: config.keys.slot_bytes() }.into());
         }
         match opening {
             Opening::Change => self.change(config),
@@ -66,67 +66,42 @@ impl ControlPlane {
         if !self.segment.is_cut() {
             return Err(ReportError::NotCut.into());
         }
-        let geometry = config.shape.geometry();
-        let former = self.segment.config().shape.geometry();
-        let append = self.settings.change == ChangeKind::PaperColumns
-            && geometry == former
-            && !matches!(self.mode, Mode::Delta { .. });
-        let held: Arc<[_]> = self.heavy.iter().collect();
-        self.seal(config, Arc::clone(&held))?;
-        if !append {
-            let sealed = std::mem::take(&mut self.appended);
-            Arc::make_mut(&mut self.past).sealed.extend(sealed);
-            self.window = Window::new(self.window.length());
-            self.restart_network(config, true)?;
+        let sealed = self.seal(config)?;
+        let sealed = self.appended.push(sealed, &self.segment, &self.settings);
+        if !sealed.is_empty() {
+            self.end_appending(sealed, config)?;
         }
-        // Who still holds a slot will be told at the next cut; until then nobody does.
-        self.heavy = HeavyMirror::new(config.shape.slots).map_err(ReportError::from)?;
-        self.heavy_changes.extend(held.iter().map(|held| (held.key, -(held.count as i64))));
-        self.moved = held.to_vec();
+        self.open.open_segment(config.shape.slots).map_err(ReportError::from)?;
         for state in &mut self.keys {
             state.left_behind();
         }
-        self.forget_epoch();
         Ok(())
     }
 
-    /// Puts the open segment with the appended ones, all decoded, and opens another.
-    fn seal(&mut self, config: &Config, held: Arc<[crate::heavy::Held]>) -> Result<(), Fault> {
-        let (decoded, uppers) = if let Mode::Delta { totals, pending, series } = &mut self.mode {
-            totals.add_block(&self.segment, pending, &self.settings.em, series)?;
-            pending.clear();
-            totals.restart().into_sums()
+    /// Decodes and closes the open segment, and opens another.
+    fn seal(&mut self, config: &Config) -> Result<Sealed, Fault> {
+        let (decoded, uppers) = if let Mode::Delta(delta) = &mut self.mode {
+            delta.decode_pending(&self.segment, &self.settings.em)?;
+            delta.totals.restart().into_sums()
         } else {
-            let decoded = self.freeze_appended_with_open()?;
+            let decoded = self.decode_closed_epochs()?;
             (decoded, upper_bounds(&self.segment, &self.segment.cumulative().to_vec(), self.segment.sketch_weight()))
         };
-        let (items, weight) = self.at_cut;
+        let OpenEpoch { items, weight, smallest_weight, .. } = self.open;
+        let held = self.open.heavy.iter().collect();
+        let end = End { stream: 0, through: self.past.streams, items, weight, held };
         let open = Segment::new(*config).map_err(ReportError::from)?;
         let segment = std::mem::replace(&mut self.segment, open);
-        let end = End { stream: 0, through: self.past.streams, items, weight, held };
-        let sealed = Sealed::new(segment, &decoded, &uppers, &self.keys, self.smallest_weight, end);
-        self.appended.push(Arc::new(sealed));
-        Ok(())
+        Ok(Sealed::new(segment, &decoded, &uppers, &self.keys, smallest_weight, end))
     }
 
     /// Decodes the appended segments together with the open one, gives them their estimates, and returns those of the open
     /// one.
-    fn freeze_appended_with_open(&mut self) -> Result<Vec<f64>, Fault> {
-        let columns = joint::columns(&self.appended, self.segment.columns());
-        let counters = joint::counters(&self.appended, self.segment.cumulative().to_vec());
-        let counters: Vec<f64> = counters.iter().map(|&c| c as f64).collect();
-        let geometry = self.segment.config().shape.geometry();
-        let known = joint::lowers(&self.appended, &self.segment, &self.keys, self.smallest_weight);
-        let system = System { columns: &columns, geometry, counters: &counters, known: &known };
-        let (mut decoded, ..) = decode_snapshot(&mut self.mode, &self.settings, &system)?;
-        let mut rest = &decoded[..];
-        for sealed in &mut self.appended {
-            let (estimates, later) = rest.split_at(sealed.segment.columns().len());
-            *sealed = Arc::new(sealed.with_estimates(estimates));
-            rest = later;
-        }
-        let open = decoded.len() - rest.len();
-        Ok(decoded.split_off(open))
+    fn decode_closed_epochs(&mut self) -> Result<Vec<f64>, Fault> {
+        let cumulative = self.segment.cumulative().to_vec();
+        let decoded = self.decode_snapshot(&cumulative, &RaisedFloors::default(), self.open.smallest_weight)?;
+        self.appended = decoded.appended;
+        Ok(decoded.estimates)
     }
 
     /// Appended segments are sealed from now on. The counters of the open one go on alone, and so the window starts again.
@@ -134,12 +109,18 @@ impl ControlPlane {
         if self.appended.is_empty() {
             return Ok(());
         }
-        self.freeze_appended_with_open()?;
-        let sealed = std::mem::take(&mut self.appended);
+        self.decode_closed_epochs()?;
+        let sealed = self.appended.take();
+        let config = *self.segment.config();
+        self.end_appending(sealed, &config)
+    }
+
+    /// These segments are decoded no more, and what comes is of another system than what the
+    /// decoder has seen.
+    fn end_appending(&mut self, sealed: Vec<Arc<Sealed>>, config: &Config) -> Result<(), Fault> {
         Arc::make_mut(&mut self.past).sealed.extend(sealed);
         self.window = Window::new(self.window.length());
-        let config = *self.segment.config();
-        Ok(self.restart_network(&config, true)?)
+        Ok(self.restart_network(config, true)?)
     }
 
     /// The network's columns stand for other keys. Its weights stay, if they are to and if the counters have the same shape.
@@ -159,7 +140,7 @@ impl ControlPlane {
                     other => other,
                 }
             }
-            Mode::Classic(_) | Mode::Delta { .. } => return Ok(self.settings.decoder.supports(&geometry)?),
+            Mode::Classic(_) | Mode::Delta(_) => return Ok(self.settings.decoder.supports(&geometry)?),
         };
         self.mode = mode;
         Ok(())
@@ -168,31 +149,16 @@ impl ControlPlane {
     /// All counts start from zero; nothing is known any more but, if they are to be kept, the network's weights.
     fn start_cycle(&mut self, config: &Config, keep_weights: bool) -> Result<(), Fault> {
         self.restart_network(config, keep_weights)?;
-        if let Mode::Delta { totals, pending, series } = &mut self.mode {
-            *totals = delta::Totals::default();
-            pending.clear();
-            *series = Series::new(self.settings.retain_epochs);
+        if let Mode::Delta(delta) = &mut self.mode {
+            *delta = Delta::new(self.settings.retain_epochs);
         }
         self.registry = Arc::new(self.registry.emptied());
         self.keys.clear();
         self.segment = Segment::new(*config).map_err(ReportError::from)?;
-        self.heavy = HeavyMirror::new(config.shape.slots).map_err(ReportError::from)?;
+        self.open = OpenEpoch::new(config.shape.slots).map_err(ReportError::from)?;
         self.window = Window::new(self.window.length());
         self.past = Arc::new(Past::default());
-        self.appended.clear();
-        self.moved.clear();
-        self.heavy_changes.clear();
-        self.smallest_weight = 0;
-        self.at_cut = (0, 0);
-        self.forget_epoch();
+        self.appended = Appended::default();
         Ok(())
-    }
-
-    /// A segment starts: no column is there yet, and the new Bloom filter has lost no key.
-    fn forget_epoch(&mut self) {
-        self.columns_at_cut = 0;
-        self.evicted.clear();
-        self.late.clear();
-        self.found_again = 0;
     }
 }

@@ -15,7 +15,6 @@ use ucl_data_plane::{KeyFormat, MergeError};
 use ucl_equations::ColumnId;
 
 use super::{ControlPlane, Fault, Mode};
-use crate::heavy::Held;
 use crate::registry::KeyId;
 use crate::segment::ReportError;
 use crate::window::Window;
@@ -54,13 +53,13 @@ impl ControlPlane {
             if let Some(fault) = &plane.fault {
                 return Err(fault.clone());
             }
-            if !plane.segment.is_cut() || !plane.moved.is_empty() {
+            if !plane.segment.is_cut() || !plane.open.moved.is_empty() {
                 return Err(ReportError::NotCut.into());
             }
             plane.freeze_appended()?;
-            plane.decode_pending()?;
-            if let Mode::Delta { series, .. } = &mut plane.mode {
-                while series.fold_last() {}
+            if let Mode::Delta(delta) = &mut plane.mode {
+                delta.decode_pending(&plane.segment, &plane.settings.em)?;
+                while delta.series.fold_last() {}
             }
         }
         let ids = Arc::make_mut(&mut self.registry).merge(&other.registry);
@@ -73,13 +72,14 @@ impl ControlPlane {
                 state.raise_floor(theirs.floor());
             }
         }
-        let (known, alone) = (self.segment.columns().len(), self.segment.cumulative().clone());
+        let known = self.segment.columns().len();
+        let alone = self.segment.cumulative().clone();
         let registry = &self.registry;
         self.segment.merge(&other.segment, id, |ours| registry.identity_of(ours));
         let columns = self.segment.columns();
-        self.columns_at_cut = columns.len();
+        self.open.merge(&other.open, columns.len(), id);
         match (&mut self.mode, &other.mode) {
-            (Mode::Delta { totals, series, .. }, Mode::Delta { totals: more, series: later, .. }) => {
+            (Mode::Delta(delta), Mode::Delta(more)) => {
                 // The other one's column of each of ours.
                 let mut theirs = vec![None; columns.len()];
                 for (column, key) in (0u32..).map(ColumnId).zip(other.segment.keys()) {
@@ -87,34 +87,16 @@ impl ControlPlane {
                         theirs[ours.0 as usize] = Some(column);
                     }
                 }
-                totals.merge(&alone, more, other.segment.cumulative(), columns, &theirs);
-                series.merge(later, id);
+                delta.totals.merge(&alone, &more.totals, other.segment.cumulative(), columns, &theirs);
+                delta.series.merge(&more.series, id);
             }
             (Mode::Learned { network, .. }, _) if columns.len() > known => network.unsettle(),
             _ => {}
         }
         self.window = Window::new(self.window.length());
         Arc::make_mut(&mut self.past).merge(&other.past, &ids);
-        // Those that both found count twice.
-        self.found_again = (self.found_again + other.found_again).min(self.columns_at_cut);
-        self.moved = other.heavy.iter().map(|held| Held { key: id(held.key), ..held }).collect();
-        self.heavy_changes.extend(self.moved.iter().map(|held| (held.key, -(held.count as i64))));
-        self.smallest_weight = match (self.smallest_weight, other.smallest_weight) {
-            (0, weight) | (weight, 0) => weight,
-            (ours, theirs) => ours.min(theirs),
-        };
-        self.at_cut = (self.at_cut.0 + other.at_cut.0, self.at_cut.1 + other.at_cut.1);
         self.cuts += other.cuts;
         self.decoding += other.decoding;
-        Ok(())
-    }
-
-    /// Decodes the epochs that wait for their block to fill.
-    fn decode_pending(&mut self) -> Result<(), Fault> {
-        if let Mode::Delta { totals, pending, series } = &mut self.mode {
-            totals.add_block(&self.segment, pending, &self.settings.em, series)?;
-            pending.clear();
-        }
         Ok(())
     }
 }

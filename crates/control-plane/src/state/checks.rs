@@ -3,13 +3,14 @@
 use ucl_data_plane::{Config, CutTotals, DigestKey, Inconsistent, Shape, ensure};
 use ucl_equations::{ColumnId, em};
 
-use crate::delta::{BLOCK, Epoch, Totals};
-use crate::peek::Peek;
+use crate::delta::{BLOCK, Delta, Epoch, Totals};
+use crate::open_epoch::OpenEpoch;
 use crate::plane::{ControlPlane, Mode};
 use crate::registry::KeyId;
 use crate::segment::Segment;
 use crate::series::Series;
 use crate::settings::Settings;
+use crate::view::Peek;
 
 /// More iterations or steps than this would never end.
 const MOST_ROUNDS: usize = 1 << 28;
@@ -65,20 +66,20 @@ impl ControlPlane {
         let within = floors.is_some_and(|sum| sum <= sketch_weight);
         ensure(within, || format!("keys have {floors:?} at least, but {sketch_weight} entered the sketch"))?;
 
-        let (slots, want) = (self.heavy.len(), config.shape.slots as usize);
+        let (slots, want) = (self.open.heavy.len(), config.shape.slots as usize);
         ensure(slots == want, || format!("a mirror of {slots} heavy slots, not {want}"))?;
-        let stray = self.heavy.iter().chain(self.moved.iter().copied()).find(|held| !known(held.key));
+        let stray = self.open.heavy.iter().chain(self.open.moved.iter().copied()).find(|held| !known(held.key));
         ensure(stray.is_none(), || format!("a heavy slot holds {stray:?}, of {keys} keys"))?;
 
-        let new = self.columns_at_cut;
+        let new = self.open.first_new;
         ensure(new <= columns, || format!("{new} columns at the last cut, {columns} now"))?;
-        let late = self.late.iter().find(|&&late| !column(late) || (late.0 as usize) < new);
+        let late = self.open.late.iter().find(|&&late| !column(late) || (late.0 as usize) < new);
         ensure(late.is_none(), || format!("{late:?} is said to be late, but columns {new} to {columns} are new"))?;
-        check_in_order(&self.late)?;
-        let found = self.found_again;
+        check_in_order(&self.open.late)?;
+        let found = self.open.found_again;
         ensure(found <= columns, || format!("{found} keys found again, of {columns}"))?;
-        let evicted = self.evicted.iter().all(|&(id, _)| column(id));
-        let changed = self.heavy_changes.iter().all(|&(key, _)| known(key));
+        let evicted = self.open.evicted.iter().all(|&(id, _)| column(id));
+        let changed = self.open.heavy_changes.iter().all(|&(key, _)| known(key));
         ensure(evicted && changed, || "a key that is not known lost its heavy slot".into())?;
         ensure(self.cuts <= MOST_EVENTS, || format!("{} cuts", self.cuts))?;
 
@@ -90,7 +91,7 @@ impl ControlPlane {
                 let steps = network.solver().steps();
                 ensure(steps <= MOST_EVENTS, || format!("{steps} training steps"))
             }
-            Mode::Delta { totals, pending, series } => {
+            Mode::Delta(Delta { totals, pending, series }) => {
                 totals.check(self, pending)?;
                 check_pending(pending, self)?;
                 series.check(self)
@@ -124,7 +125,7 @@ impl ControlPlane {
         let Peek { slots, counters, totals } = peeked;
         let CutTotals { items, weight, sketch_weight, smallest_weight, carries } = totals;
         let (segment, shape) = (&self.segment, &self.segment.config().shape);
-        let (items_before, weight_before) = self.at_cut;
+        let OpenEpoch { items: items_before, weight: weight_before, .. } = self.open;
         ensure(items_before <= items && weight_before <= weight, || {
             format!("{items_before} items (weight {weight_before}) up to the last cut, {items} ({weight}) up to now")
         })?;
@@ -139,7 +140,7 @@ impl ControlPlane {
         // Modulo 2^64, as the segment's own sums; a counter that is out of range is refused next.
         let mut open: Vec<i64> = carried.zip(&counters).map(|(carried, rest)| carried.wrapping_add(*rest)).collect();
         check_rows(&open, shape, open_weight)?;
-        ensure(self.smallest_weight <= weight, || format!("a smallest weight of {}", self.smallest_weight))?;
+        ensure(self.open.smallest_weight <= weight, || format!("a smallest weight of {}", self.open.smallest_weight))?;
         let entered = self.keys.iter().any(|key| key.entered());
         ensure(!entered || sketch_weight >= smallest_weight, || {
             format!(
@@ -148,7 +149,7 @@ impl ControlPlane {
         })?;
 
         // Once the changed slots are taken over, the mirror must be what the heavy part is.
-        let (mut heavy, mut evicted) = (self.heavy.clone(), Vec::new());
+        let (mut heavy, mut evicted) = (self.open.heavy.clone(), Vec::new());
         for (slot, holder, count) in slots {
             let known = holder.is_some() || heavy.holds(slot) || count == 0;
             ensure(known, || format!("slot {slot} changed, but is not held"))?;
@@ -157,7 +158,7 @@ impl ControlPlane {
         }
         let (held, in_heavy) = (heavy.weight(), self.weight_in_heavy(weight, sketch_weight));
         ensure(held == in_heavy, || format!("the heavy part holds {in_heavy:?}, its mirror {held:?}"))?;
-        evicted.extend(heavy.missing(&self.moved));
+        evicted.extend(heavy.missing(&self.open.moved));
         let floors = self.keys.iter().map(|key| key.floor()).chain(evicted.iter().map(|held| held.count));
         let floors = floors.into_iter().try_fold(0u64, |sum, floor| sum.checked_add(floor));
         ensure(floors.is_some_and(|sum| sum <= sketch_weight), || {
@@ -188,7 +189,7 @@ fn take_off(counters: &mut [i64], indices: &[u32], count: u64) -> Result<(), Inc
 impl Totals {
     fn check(&self, control: &ControlPlane, pending: &[Epoch]) -> Result<(), Inconsistent> {
         let (estimates, uppers) = (self.estimates(), self.uppers());
-        let (want, most) = (control.columns_at_cut, control.segment.sketch_weight());
+        let (want, most) = (control.open.first_new, control.segment.sketch_weight());
         let lengths = estimates.len() == want && uppers.len() == want;
         ensure(lengths, || format!("sums of {} and {} columns, of {want}", estimates.len(), uppers.len()))?;
         let odd = estimates.iter().find(|estimate| !(estimate.is_finite() && **estimate >= 0.0));
@@ -204,7 +205,7 @@ impl Totals {
 
 fn check_pending(pending: &[Epoch], control: &ControlPlane) -> Result<(), Inconsistent> {
     let (segment, keys) = (&control.segment, control.registry.len());
-    let (shape, columns) = (&segment.config().shape, control.columns_at_cut);
+    let (shape, columns) = (&segment.config().shape, control.open.first_new);
     // States of earlier versions may hold as many as a block has now.
     ensure(pending.len() <= BLOCK, || format!("{} epochs wait, but a block has {BLOCK}", pending.len()))?;
     let (mut before, mut items, mut weights) = (0, 0, 0u64);
@@ -214,7 +215,7 @@ fn check_pending(pending: &[Epoch], control: &ControlPlane) -> Result<(), Incons
         let (first, known) = (epoch.first_new, epoch.known);
         let grows = before <= first && first <= known && known as usize <= columns;
         ensure(grows, || format!("an epoch of columns up to {known}, new from {first}, after {before}, of {columns}"))?;
-        let in_order = items <= epoch.items && epoch.items <= control.at_cut.0;
+        let in_order = items <= epoch.items && epoch.items <= control.open.items;
         ensure(in_order, || format!("an epoch ended at item {}, after {items}", epoch.items))?;
         (before, items) = (known, epoch.items);
         let sum = weights.checked_add(epoch.weight).filter(|&sum| sum <= segment.sketch_weight());
@@ -260,7 +261,7 @@ impl Series {
                 sound &= last < Some(key) && (key.0 as usize) < keys && count.is_finite();
                 last = Some(key);
             }
-            sound &= epoch.items <= control.at_cut.0;
+            sound &= epoch.items <= control.open.items;
             ensure(sound, || format!("the epoch that ended at item {} has keys that are not known", epoch.items))?;
         }
         Ok(())
@@ -294,7 +295,7 @@ mod tests {
         let (mut data, mut control) =
             (DataPlane::<4>::new(config).unwrap(), ControlPlane::new(config, settings).unwrap());
         fn last(control: &mut ControlPlane) -> &mut Epoch {
-            let Mode::Delta { pending, .. } = &mut control.mode else { unreachable!("delta") };
+            let Mode::Delta(Delta { pending, .. }) = &mut control.mode else { unreachable!("delta") };
             pending.last_mut().expect("an epoch that waits")
         }
         for key in 0..40u32 {
@@ -316,11 +317,11 @@ mod tests {
             data.insert(&key.to_le_bytes(), 1, &mut control).unwrap();
         }
         let open = |control: &ControlPlane, at: [usize; 2]| {
-            at.map(|at| ColumnId((control.columns_at_cut + at) as u32)).to_vec()
+            at.map(|at| ColumnId((control.open.first_new + at) as u32)).to_vec()
         };
-        control.late = open(&control, [0, 1]);
+        control.open.late = open(&control, [0, 1]);
         assert_eq!(control.check(), Ok(()));
-        control.late = open(&control, [1, 0]);
+        control.open.late = open(&control, [1, 0]);
         assert_eq!(control.check().unwrap_err().0, "2 late columns are not in their order");
     }
 }

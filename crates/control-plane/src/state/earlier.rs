@@ -5,16 +5,25 @@ use std::sync::Arc;
 use ucl_data_plane::{Inconsistent, ensure};
 
 use super::Earlier;
-use crate::plane::{ControlPlane, Mode};
+use crate::appended::Appended;
+use crate::open_epoch::OpenEpoch;
+use crate::plane::ControlPlane;
 use crate::registry::{KeyId, Registry};
-use crate::sealed::{ChangeKind, End, Past, Sealed};
+use crate::sealed::{End, Past, Sealed};
+use crate::segment::Segment;
+use crate::settings::Settings;
 
 /// No sketch was merged from more.
 const MOST_STREAMS: u32 = 1 << 20;
 
 impl Earlier<'_> {
     /// Makes the segments usable, each on its own.
-    pub(super) fn restored(self, registry: &Registry) -> Result<(Past, Vec<Arc<Sealed>>), Inconsistent> {
+    pub(super) fn restored(
+        self,
+        registry: &Registry,
+        open: &Segment,
+        settings: &Settings,
+    ) -> Result<(Past, Appended), Inconsistent> {
         let restore = |sealed: Arc<Sealed>| Ok(Arc::new(Arc::unwrap_or_clone(sealed).restored(registry)?));
         let mut past = self.past.into_owned();
         past.sealed = past.sealed.into_iter().map(restore).collect::<Result<_, Inconsistent>>()?;
@@ -22,7 +31,7 @@ impl Earlier<'_> {
         ensure(past.streams <= MOST_STREAMS, || format!("{} streams were merged", past.streams))?;
         let ends = past.sealed.iter().chain(&appended).map(|sealed| &sealed.end).chain(&past.dropped);
         ends.into_iter().try_for_each(|end| end.check(past.streams, registry))?;
-        Ok((past, appended))
+        Ok((past, Appended::restored(appended, open, settings)?))
     }
 }
 
@@ -59,18 +68,12 @@ impl End {
 }
 
 impl ControlPlane {
-    /// Checks the earlier segments against the open one and against the last cut.
+    /// Checks the earlier segments against the last cut.
     pub(super) fn check_earlier(&self) -> Result<(), Inconsistent> {
-        let geometry = self.segment.config().shape.geometry();
-        let joint = self.settings.change == ChangeKind::PaperColumns && !matches!(self.mode, Mode::Delta { .. });
-        let fits = |sealed: &Arc<Sealed>| sealed.segment.config().shape.geometry() == geometry;
-        ensure(self.appended.is_empty() || joint && self.appended.iter().all(fits), || {
-            "segments are decoded together that cannot be".into()
-        })?;
         // However many are dropped from now on, what no longer counts is within what was counted.
         let mut dropped: Vec<&End> = self.past.dropped.iter().collect();
-        let ends = self.past.sealed.iter().chain(&self.appended).map(|sealed| Some(&sealed.end));
-        let (items, weight) = self.at_cut;
+        let ends = self.past.sealed.iter().chain(self.appended.as_slice()).map(|sealed| Some(&sealed.end));
+        let OpenEpoch { items, weight, .. } = self.open;
         for next in std::iter::once(None).chain(ends) {
             if let Some(end) = next {
                 dropped.retain(|earlier| !end.covers(earlier));
@@ -91,7 +94,8 @@ impl ControlPlane {
 
     /// The weight in all segments before the open one, dropped ones included.
     fn earlier_weight(&self) -> Option<u64> {
-        let sealed = self.past.sealed.iter().chain(&self.appended).map(|sealed| Some(sealed.segment.sketch_weight()));
+        let sealed =
+            self.past.sealed.iter().chain(self.appended.as_slice()).map(|sealed| Some(sealed.segment.sketch_weight()));
         let dropped = self.past.dropped.iter().map(|end| end.weight.checked_sub(end.held_weight()?));
         sealed.chain(dropped).try_fold(0u64, |sum, weight| sum.checked_add(weight?))
     }

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use ucl_data_plane::{
-    Base, BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, CutTotals, HashSeed, Hashing, HeavyKind, KeyFlags,
-    KeyFormat, KeyRef, Report, ReportRule, ReportSink, Seed, Shape,
+    Base, BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, CutTotals, HashSeed, Hashing, HeavyKind,
+    KeyFlags, KeyFormat, KeyRef, Report, ReportRule, ReportSink, Seed, Shape,
 };
 
 /// A report that owns what it says.

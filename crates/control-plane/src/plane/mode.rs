@@ -1,0 +1,100 @@
+//! How a control plane decodes.
+
+use ucl_data_plane::Geometry;
+use ucl_equations::Workspace;
+
+use super::ControlPlane;
+use crate::appended::Appended;
+use crate::decoder::classic::Classic;
+use crate::decoder::learned::Learned;
+use crate::decoder::{DecodeError, Decoder, DecoderKind, System, refine};
+use crate::delta::Delta;
+use crate::key_state::RaisedFloors;
+use crate::settings::{Settings, SettingsError};
+
+pub(crate) enum Mode {
+    Classic(Classic),
+    Learned { network: Box<Learned>, fallback: Classic },
+    Delta(Delta),
+}
+
+/// What a snapshot decoder made of the counters.
+pub(crate) struct DecodedSnapshot {
+    /// By column of the open segment.
+    pub estimates: Vec<f64>,
+    /// The appended segments with their estimates.
+    pub appended: Appended,
+    /// What the key of each column has at least, the appended segments' first.
+    pub lowers: Vec<f64>,
+    pub answered_by: DecoderKind,
+    /// Whether that is another decoder than the configured one.
+    pub fallback: bool,
+}
+
+impl Mode {
+    pub fn new(settings: &Settings, geometry: Geometry) -> Result<Self, SettingsError> {
+        settings.decoder.supports(&geometry)?;
+        Ok(match settings.decoder {
+            DecoderKind::Delta => Self::Delta(Delta::new(settings.retain_epochs)),
+            DecoderKind::Learned | DecoderKind::Refined => {
+                let learned = settings.learned.clone();
+                let network = Learned::new(geometry, learned, settings.budget(), settings.fallback, settings.seed)?;
+                Self::Learned { network: Box::new(network), fallback: fallback_of(geometry, settings) }
+            }
+            kind => Self::Classic(Classic::new(kind, settings.em).expect("the other kinds are classic")),
+        })
+    }
+
+    /// Decodes counters by the snapshot decoder; which one answered, and whether as a fallback.
+    fn decode(
+        &mut self,
+        settings: &Settings,
+        system: &System<'_>,
+    ) -> Result<(Vec<f64>, DecoderKind, bool), DecodeError> {
+        match self {
+            Self::Classic(classic) => Ok((classic.decode(system)?, classic.kind(), false)),
+            Self::Learned { network, .. } if answers(network, settings.decoder) => {
+                let mut x = network.decode(system)?;
+                if settings.decoder == DecoderKind::Refined {
+                    x = refine(system, &x, &settings.em, &mut Workspace::default())?;
+                }
+                Ok((x, settings.decoder, false))
+            }
+            Self::Learned { fallback, .. } => Ok((fallback.decode(system)?, fallback.kind(), true)),
+            Self::Delta(_) => unreachable!("delta decodes epochs"),
+        }
+    }
+}
+
+/// The decoder that answers while the network cannot.
+pub(crate) fn fallback_of(geometry: Geometry, settings: &Settings) -> Classic {
+    let kind = if geometry.signed { DecoderKind::Lsmr } else { DecoderKind::Em };
+    Classic::new(kind, settings.em).expect("a classic kind")
+}
+
+/// Whether the network answers. The refined decoder takes from it what EM can use, so it needs no
+/// verdict.
+fn answers(network: &Learned, decoder: DecoderKind) -> bool {
+    if decoder == DecoderKind::Refined { network.is_ready() } else { network.is_trusted() }
+}
+
+impl ControlPlane {
+    /// Decodes the open segment with these counters, together with the appended ones: not for
+    /// delta.
+    pub(crate) fn decode_snapshot(
+        &mut self,
+        counters: &[i64],
+        raised: &RaisedFloors,
+        smallest_weight: u64,
+    ) -> Result<DecodedSnapshot, DecodeError> {
+        let columns = self.appended.columns(self.segment.columns());
+        let counters: Vec<f64> = self.appended.counters(counters).iter().map(|&counter| counter as f64).collect();
+        let lower = |key| raised.of(&self.keys, key).lower(smallest_weight);
+        let lowers = self.appended.lowers(&self.segment, lower);
+        let geometry = self.segment.config().shape.geometry();
+        let system = System { columns: &columns, geometry, counters: &counters, known: &lowers };
+        let (decoded, answered_by, fallback) = self.mode.decode(&self.settings, &system)?;
+        let (appended, estimates) = self.appended.split(decoded);
+        Ok(DecodedSnapshot { estimates, appended, lowers, answered_by, fallback })
+    }
+}
