@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use ucl_data_plane::{Config, Cut, CutTotals, HashSeed, KeyFlags, KeyRef, MAX_KEY_BYTES, Memory, Report, ReportSink};
+use ucl_data_plane::{
+    Config, Cut, CutTotals, HashSeed, KeyFlags, KeyFormat, KeyRef, MAX_KEY_BYTES, Memory, Report, ReportSink,
+};
 use ucl_equations::Columns;
 
 pub(crate) use self::mode::{Mode, fallback_of};
@@ -196,7 +198,7 @@ impl ControlPlane {
         let (id, entered) = match key {
             KeyRef::Whole(bytes) => (self.intern(bytes)?.0, true),
             KeyRef::Digest(digest) => (self.intern(&digest)?.0, true),
-            KeyRef::Digested { bytes, .. } if bytes.len() > MAX_KEY_BYTES => {
+            KeyRef::Digested { bytes, .. } if !KeyFormat::Digest.admits(bytes.len()) => {
                 return Err(ReportError::Key { want: MAX_KEY_BYTES, got: bytes.len() });
             }
             KeyRef::Digested { digest, bytes } => {

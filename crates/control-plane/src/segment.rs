@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use ucl_data_plane::{
-    BaseMap, ColumnMap, Config, Counters, Cut, CutTotals, HashSeed, Inconsistent, OutOfMemory, ensure,
+    BaseMap, ColumnMap, Config, Counters, Cut, CutTotals, HashSeed, Inconsistent, MAX_WEIGHT, OutOfMemory, ensure,
 };
 use ucl_equations::{ColumnId, Columns};
 
@@ -368,7 +368,7 @@ impl Segment {
         let (want, cumulative, carried) = (shape.geometry().counters(), self.cumulative.len(), self.carried.len());
         let lengths = cumulative == want && (carried == want || carried == 0);
         ensure(lengths, || format!("{cumulative} and {carried} counters in a segment of {want}"))?;
-        ensure(sketch_weight <= i64::MAX as u64, || format!("a weight of {sketch_weight} in the sketch"))?;
+        ensure(sketch_weight <= MAX_WEIGHT, || format!("a weight of {sketch_weight} in the sketch"))?;
         check_rows(&self.cumulative.to_vec(), shape, sketch_weight)?;
         let unit = shape.counter_bits.carry_unit(shape.signed());
         let stray = self.carried.to_vec().iter().position(|carried| carried % unit != 0);

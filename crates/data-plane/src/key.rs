@@ -39,8 +39,35 @@ impl KeyFormat {
     pub fn for_key_bytes(bytes: usize) -> Result<Self, ConfigError> {
         match bytes {
             4 | 8 | 13 | 16 => Ok(Self::Fixed(bytes as u8)),
-            0..=MAX_KEY_BYTES => Ok(Self::Digest),
-            _ => Err(ConfigError::KeyTooLong { bytes }),
+            _ => Self::Digest.check(bytes).map(|()| Self::Digest),
+        }
+    }
+
+    /// Returns whether keys may have this many bytes.
+    #[inline]
+    pub fn admits(self, bytes: usize) -> bool {
+        match self {
+            Self::Fixed(want) => usize::from(want) == bytes,
+            Self::Digest => bytes <= MAX_KEY_BYTES,
+        }
+    }
+
+    /// Returns an error if keys may not have this many bytes.
+    ///
+    /// ```
+    /// use ucl_data_plane::{ConfigError, KeyFormat};
+    /// assert_eq!(KeyFormat::Fixed(4).check(3), Err(ConfigError::KeySize { want: 4, got: 3 }));
+    /// assert_eq!(KeyFormat::Digest.check(70_000), Err(ConfigError::KeyTooLong { bytes: 70_000 }));
+    /// ```
+    ///
+    /// # Errors
+    /// If the size is not the format's, or above [`MAX_KEY_BYTES`].
+    #[inline]
+    pub fn check(self, bytes: usize) -> Result<(), ConfigError> {
+        match self {
+            _ if self.admits(bytes) => Ok(()),
+            Self::Fixed(want) => Err(ConfigError::KeySize { want: want.into(), got: bytes }),
+            Self::Digest => Err(ConfigError::KeyTooLong { bytes }),
         }
     }
 

@@ -50,6 +50,7 @@ mod seed;
 #[cfg(feature = "serde")]
 mod state;
 mod table;
+mod totals;
 
 pub use bloom::{BloomFilter, BloomKind};
 pub use column::{ArrayMap, Base, BaseMap, Column, ColumnMap, CounterIndex, Geometry, RowMap, UnknownBase};
@@ -68,3 +69,4 @@ pub use seed::{Hashing, ParseSeedError, Seed};
 #[cfg(feature = "serde")]
 pub use state::{Inconsistent, RestoredHeavy, ensure};
 pub use table::{OutOfMemory, filled, reserve};
+pub use totals::{MAX_WEIGHT, add_weight, joint_weight};

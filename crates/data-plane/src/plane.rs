@@ -17,11 +17,12 @@ use crate::config::{Config, ConfigError, Memory};
 use crate::counters::{Counters, Unsigned, Word};
 use crate::hash::{HashSeed, KeyHash, MAX_DEGREE};
 use crate::heavy::{AnyHeavy, CHUNK, HandedOn, HeavyPart, Offer, Reason, VotingFilter};
-use crate::key::{DigestKey, KeyFormat, MAX_KEY_BYTES};
+use crate::key::{DigestKey, KeyFormat};
 use crate::refresh::Refresh;
 use crate::report::{Cut, CutTotals, KeyFlags, KeyRef, Report, ReportRule, ReportSink};
 use crate::rotation::Rotation;
 use crate::table::OutOfMemory;
+use crate::totals::StreamTotals;
 
 /// What runs where the stream is seen: heavy part, linear sketch and Bloom filter for keys of `N` bytes in the slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ use crate::table::OutOfMemory;
 pub struct DataPlane<const N: usize, H = VotingFilter<N>> {
     pub(crate) heavy: H,
     pub(crate) light: Light,
-    pub(crate) totals: Totals,
+    pub(crate) totals: StreamTotals,
 }
 
 /// Everything behind the heavy part.
@@ -47,60 +48,6 @@ pub(crate) struct Light {
     rotation: Rotation,
     pub(crate) sketch_weight: u64,
     carries: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) struct Totals {
-    pub(crate) items: u64,
-    pub(crate) weight: u64,
-    pub(crate) smallest_weight: u64,
-}
-
-impl Totals {
-    /// The most that a stream may weigh.
-    const MOST: u64 = i64::MAX as u64;
-
-    /// Adds an item, unless its weight is not allowed.
-    #[inline(always)]
-    fn take(&mut self, weight: u64) -> Result<(), ConfigError> {
-        if weight == 0 || weight > Self::MOST {
-            return Err(ConfigError::Weight { weight });
-        }
-        if self.weight > Self::MOST - weight {
-            return Err(ConfigError::TotalWeight { total: self.weight, weight });
-        }
-        self.add(1, weight, weight);
-        Ok(())
-    }
-
-    /// The totals after so many more items, of weight 1 if none is given. The sketch itself is as it was.
-    fn with(mut self, items: usize, weights: Option<&[u64]>) -> Result<Self, ConfigError> {
-        match weights {
-            Some(weights) if weights.len() != items => {
-                return Err(ConfigError::Weights { keys: items, weights: weights.len() });
-            }
-            Some(weights) => weights.iter().try_for_each(|&weight| self.take(weight))?,
-            None if items == 0 => {}
-            None => {
-                let more = items as u64;
-                if more > Self::MOST - self.weight {
-                    return Err(ConfigError::TotalWeight { total: self.weight, weight: more });
-                }
-                self.add(more, more, 1);
-            }
-        }
-        Ok(self)
-    }
-
-    #[inline(always)]
-    fn add(&mut self, items: u64, weight: u64, smallest: u64) {
-        self.items += items;
-        self.weight += weight;
-        if self.smallest_weight == 0 || smallest < self.smallest_weight {
-            self.smallest_weight = smallest;
-        }
-    }
 }
 
 impl<const N: usize> DataPlane<N> {
@@ -156,7 +103,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
             return Err(ConfigError::KeySize { want: config.keys.slot_bytes(), got: N });
         }
         let light = Light::new(config, HashSeed::new(config.seed))?;
-        Ok(Self { heavy, light, totals: Totals::default() })
+        Ok(Self { heavy, light, totals: StreamTotals::default() })
     }
 
     /// The configuration.
@@ -348,15 +295,14 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
 }
 
 impl<H: HeavyPart<16>> DataPlane<16, H> {
-    /// Inserts one item whose key may have any length up to [`MAX_KEY_BYTES`]. The slot holds its digest, so the key is
+    /// Inserts one item whose key may have any length up to [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES). The slot holds its digest, so the key is
     /// reported in full when it is first seen.
     pub fn insert_bytes(&mut self, key: &[u8], weight: u64, sink: &mut impl ReportSink) -> Result<(), ConfigError> {
-        if self.light.config.keys != KeyFormat::Digest {
+        let format = self.light.config.keys;
+        if format != KeyFormat::Digest {
             return Err(ConfigError::NoDigests);
         }
-        if key.len() > MAX_KEY_BYTES {
-            return Err(ConfigError::KeyTooLong { bytes: key.len() });
-        }
+        format.check(key.len())?;
         self.totals.take(weight)?;
         let digest = self.light.seed.digest_key().digest(key);
         let hash = self.light.seed.hash(&digest);

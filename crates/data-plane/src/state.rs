@@ -19,6 +19,7 @@ use crate::heavy::HeavyPart;
 use crate::key::{DigestKey, KeyFormat};
 use crate::plane::DataPlane;
 use crate::seed::{Hashing, Seed};
+use crate::totals::MAX_WEIGHT;
 
 /// A restored state that contradicts itself or its configuration. The text says in what.
 ///
@@ -139,8 +140,9 @@ impl<const N: usize, H: RestoredHeavy<N>> DataPlane<N, H> {
         self.light.bloom.check(shape)?;
         self.heavy.check(shape, &self.light.seed)?;
 
-        let (totals, sketch_weight) = (&self.totals, self.light.sketch_weight);
-        let in_range = totals.items <= totals.weight && totals.weight <= i64::MAX as u64;
+        let totals = &self.totals;
+        let sketch_weight = self.light.sketch_weight;
+        let in_range = totals.items <= totals.weight && totals.weight <= MAX_WEIGHT;
         ensure(in_range, || format!("{} items of weight {} in all", totals.items, totals.weight))?;
         let smallest = totals.smallest_weight;
         let known = (smallest == 0) == (totals.items == 0) && smallest <= totals.weight;

@@ -64,9 +64,7 @@ pub use key_text::acts_on_terminal;
 pub use options::{AssumedHeader, Ended, OnError, Progress, ReadOptions, ReadSummary};
 pub use read::{read, read_from};
 pub use source::Source;
-
-/// The longest key, in bytes.
-pub const MAX_KEY_BYTES: usize = 65_535;
+pub use ucl_data_plane::{MAX_KEY_BYTES, MAX_WEIGHT};
 
 /// The most items a batch holds.
 pub const BATCH_ITEMS: usize = 4096;
@@ -76,6 +74,3 @@ pub const MAX_RECORD_BYTES: usize = 1 << 24;
 
 /// The most columns a row of a table may have.
 pub const MAX_COLUMNS: usize = 1 << 20;
-
-/// The largest weight of an item, and of all items together: 2^63 - 1.
-pub const MAX_WEIGHT: u64 = i64::MAX as u64;

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use ucl_data_plane::{
-    AnyHeavy, Config, ConfigError, DataPlane, DigestKey, Inconsistent, KeyFormat, MAX_KEY_BYTES, Memory, MergeError,
-    ReportSink,
+    AnyHeavy, Config, ConfigError, DataPlane, DigestKey, Inconsistent, KeyFormat, Memory, MergeError, ReportSink,
 };
 
 /// A data plane for keys of `N` bytes in the slots, with any heavy part.
@@ -129,15 +128,7 @@ impl AnyPlane {
 
     /// Whether a batch of `count` keys of one size can be inserted, whole.
     pub fn check_batch(&self, key_bytes: usize, count: usize, weights: Option<&[u64]>) -> Result<(), ConfigError> {
-        match self.config().keys {
-            KeyFormat::Fixed(want) if usize::from(want) != key_bytes => {
-                return Err(ConfigError::KeySize { want: want.into(), got: key_bytes });
-            }
-            KeyFormat::Digest if key_bytes > MAX_KEY_BYTES => {
-                return Err(ConfigError::KeyTooLong { bytes: key_bytes });
-            }
-            KeyFormat::Fixed(_) | KeyFormat::Digest => {}
-        }
+        self.config().keys.check(key_bytes)?;
         each!(self, plane => plane.check_batch(count, weights))
     }
 

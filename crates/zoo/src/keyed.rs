@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use ucl_data_plane::{ConfigError, HashSeed, KeyFormat, MAX_KEY_BYTES, Memory};
+use ucl_data_plane::{ConfigError, HashSeed, KeyFormat, Memory, add_weight, joint_weight};
 
 use crate::error::Error;
 use crate::plan::{Plan, identity};
@@ -29,14 +29,7 @@ impl<const N: usize, S: Sketch<N>> Keyed<N, S> {
 
     #[inline(always)]
     fn take(&mut self, key: &[u8; N], weight: u64) -> Result<(), Error> {
-        if !(1..1 << 63).contains(&weight) {
-            return Err(ConfigError::Weight { weight }.into());
-        }
-        let total = self.weight + weight; // both below 2^63
-        if total >= 1 << 63 {
-            return Err(ConfigError::TotalWeight { total: self.weight, weight }.into());
-        }
-        self.weight = total;
+        self.weight = add_weight(self.weight, weight)?;
         self.sketch.insert(key, self.seed.hash(key), weight)
     }
 
@@ -46,30 +39,19 @@ impl<const N: usize, S: Sketch<N>> Keyed<N, S> {
             Some(weights) => keys.iter().zip(weights).try_for_each(|(key, &weight)| self.take(key, weight)),
         }
     }
-
-    fn wrong_size(&self, got: usize) -> Error {
-        match self.format {
-            KeyFormat::Fixed(want) => ConfigError::KeySize { want: want.into(), got }.into(),
-            KeyFormat::Digest => ConfigError::KeyTooLong { bytes: got }.into(),
-        }
-    }
 }
 
 impl<const N: usize, S: Sketch<N>> Rival for Keyed<N, S> {
     fn insert(&mut self, key: &[u8], weight: u64) -> Result<(), Error> {
-        if key.len() > MAX_KEY_BYTES {
-            return Err(ConfigError::KeyTooLong { bytes: key.len() }.into());
-        }
-        let key = identity(self.format, &self.seed, key).ok_or_else(|| self.wrong_size(key.len()))?;
+        self.format.check(key.len())?;
+        let key = identity(self.format, &self.seed, key).expect("a key of this format");
         self.take(&key, weight)
     }
 
     fn insert_flat(&mut self, key_bytes: usize, keys: &[u8], weights: Option<&[u64]>) -> Result<(), Error> {
+        self.format.check(key_bytes)?;
         if self.format != KeyFormat::Digest {
-            return match key_bytes == N {
-                true => self.take_all(keys.as_chunks::<N>().0, weights),
-                false => Err(self.wrong_size(key_bytes)),
-            };
+            return self.take_all(keys.as_chunks::<N>().0, weights);
         }
         let weights = (0..).map(|at| weights.map_or(1, |weights| weights[at]));
         keys.chunks_exact(key_bytes.max(1)).zip(weights).try_for_each(|(key, weight)| self.insert(key, weight))
@@ -112,11 +94,10 @@ impl<const N: usize, S: Sketch<N>> Rival for Keyed<N, S> {
         if (self.format, self.seed) != (other.format, other.seed) || self.sketch.shape() != other.sketch.shape() {
             return Err(Error::Unlike);
         }
-        if self.weight + other.weight >= 1 << 63 {
-            return Err(ConfigError::TotalWeight { total: self.weight, weight: other.weight }.into());
-        }
+        let too_much = ConfigError::TotalWeight { total: self.weight, weight: other.weight };
+        let weight = joint_weight(self.weight, other.weight).ok_or(too_much)?;
         self.sketch.merge(&other.sketch)?;
-        self.weight += other.weight;
+        self.weight = weight;
         Ok(())
     }
 

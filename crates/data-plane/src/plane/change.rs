@@ -11,12 +11,13 @@
 
 use alloc::vec::Vec;
 
-use super::{DataPlane, Light, Totals};
+use super::{DataPlane, Light};
 use crate::config::{Config, ConfigError};
 use crate::heavy::{HeavyChange, Reason};
 use crate::key::KeyFormat;
 use crate::report::{KeyFlags, KeyRef, Opening, Report, ReportRule, ReportSink};
 use crate::table::{OutOfMemory, reserve};
+use crate::totals::StreamTotals;
 
 impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
     /// Ends the segment and goes on in another configuration: other hashes (a new seed), other sizes, or both. Keys keep
@@ -60,7 +61,7 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
         let config = self.light.config;
         self.heavy.clear();
         self.light.clear();
-        self.totals = Totals::default();
+        self.totals = StreamTotals::default();
         sink.report(Report::Open { config: &config, opening: Opening::Reset { keep_weights } });
     }
 

@@ -14,6 +14,7 @@ use crate::config::{Config, Shape};
 use crate::heavy::HeavyChange;
 use crate::key::KeyFormat;
 use crate::report::{Report, ReportSink};
+use crate::totals::joint_weight;
 
 /// Two sketches that cannot become one.
 ///
@@ -94,10 +95,7 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
             MergeError::unless_equal("first seed", &digests(self), &digests(other))?;
         }
         let (ours, theirs) = (self.totals.weight, other.totals.weight);
-        match ours.checked_add(theirs).filter(|&sum| sum <= i64::MAX as u64) {
-            Some(_) => Ok(()),
-            None => Err(MergeError::TotalWeight { ours, theirs }),
-        }
+        joint_weight(ours, theirs).map(drop).ok_or(MergeError::TotalWeight { ours, theirs })
     }
 
     /// Counts from now on what both have counted. The sink must know the reports of both: cut both before, so that what the

@@ -82,11 +82,11 @@ impl Keys {
     #[inline]
     pub fn push(&mut self, key: KeyRef<'_>, flags: KeyFlags) {
         let kind = match (self.format, key) {
-            (KeyFormat::Fixed(bytes), KeyRef::Whole(key)) if key.len() == usize::from(bytes) => {
+            (KeyFormat::Fixed(_), KeyRef::Whole(key)) if self.format.admits(key.len()) => {
                 self.rows.extend_from_slice(key);
                 WHOLE
             }
-            (KeyFormat::Digest, KeyRef::Digested { digest, bytes }) if bytes.len() <= MAX_KEY_BYTES => {
+            (KeyFormat::Digest, KeyRef::Digested { digest, bytes }) if self.format.admits(bytes.len()) => {
                 self.rows.extend_from_slice(&digest);
                 self.lengths.push(bytes.len() as u16);
                 self.text.extend_from_slice(bytes);
@@ -210,13 +210,15 @@ impl Keys {
             total += length as usize;
         }
         if total > MAX_COLLECTED {
-            let (value, most) = (total as u64, MAX_COLLECTED as u64);
+            let value = total as u64;
+            let most = MAX_COLLECTED as u64;
             return Err(WireError::TooLarge { what: "bytes of long keys", value, most });
         }
         let text = block::read(reader, total, 8, "long keys")?;
 
         let digest_key = HashSeed::new(config.seed).digest_key();
-        let (mut lengths, mut text) = (lengths.into_iter(), text.as_slice());
+        let mut lengths = lengths.into_iter();
+        let mut text = text.as_slice();
         for flags in flags {
             let key_flags = key_flags(flags);
             let mut next = || {
