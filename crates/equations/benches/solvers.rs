@@ -3,7 +3,6 @@
 use divan::Bencher;
 use ucl_equations::{
     Columns, LeastSquaresOptions, MultiplicativeOptions, Precision, Rows, Workspace, em, lsmr, lsqr, map, omp, peeling,
-    smart,
 };
 
 fn main() {
@@ -64,28 +63,22 @@ fn product_transposed(bencher: Bencher, (keys, width): (usize, u32)) {
     bencher.bench_local(|| columns.transposed_product(&y, &mut out));
 }
 
-fn multiplicative(bencher: Bencher, (keys, width): (usize, u32), precision: Precision, geometric: bool) {
+fn em_100(bencher: Bencher, (keys, width): (usize, u32), precision: Precision) {
     let System { columns, y } = system(keys, width);
     let options = MultiplicativeOptions { precision, ..Default::default() };
     let mut workspace = Workspace::default();
     let mut out = vec![0.0; keys];
-    let solve = if geometric { smart::smart } else { em::em };
-    bencher.bench_local(|| solve(&columns, &y, None, &options, &mut workspace, &mut out));
+    bencher.bench_local(|| em::em(&columns, &y, None, &options, &mut workspace, &mut out));
 }
 
 #[divan::bench(args = SHAPES)]
 fn em_100_single(bencher: Bencher, shape: (usize, u32)) {
-    multiplicative(bencher, shape, Precision::Single, false);
+    em_100(bencher, shape, Precision::Single);
 }
 
 #[divan::bench(args = SHAPES)]
 fn em_100_double(bencher: Bencher, shape: (usize, u32)) {
-    multiplicative(bencher, shape, Precision::Double, false);
-}
-
-#[divan::bench(args = SHAPES)]
-fn smart_100_single(bencher: Bencher, shape: (usize, u32)) {
-    multiplicative(bencher, shape, Precision::Single, true);
+    em_100(bencher, shape, Precision::Double);
 }
 
 #[divan::bench(args = SHAPES)]

@@ -43,24 +43,11 @@
 use crate::columns::{ColumnId, Columns};
 use crate::error::Error;
 use crate::info::Info;
-use crate::multiplicative::{Mean, Problem, Real, Workspace, solve};
+use crate::multiplicative::{Problem, Workspace, solve};
 
 pub use crate::multiplicative::{MultiplicativeOptions, MultiplicativeOptions as Options, Precision};
 
 const SOLVER: &str = "EM";
-
-/// The arithmetic mean.
-struct Arithmetic;
-
-impl Mean for Arithmetic {
-    fn shares<F: Real>(ratios: &mut [F], degree: usize) {
-        let share = F::from_f64(1.0 / degree as f64);
-        ratios.iter_mut().for_each(|ratio| *ratio = *ratio * share);
-    }
-    fn join<F: Real>(a: F, b: F) -> F {
-        a + b
-    }
-}
 
 /// Estimates all columns: `out` gets one value per column, `start` (ones if `None`) has one per column.
 pub fn em(
@@ -72,7 +59,7 @@ pub fn em(
     out: &mut [f64],
 ) -> Result<Info, Error> {
     let problem = Problem { solver: SOLVER, columns, candidates: None, y, start };
-    solve::<Arithmetic>(&problem, options, workspace, out)
+    solve(&problem, options, workspace, out)
 }
 
 /// Estimates the candidates alone, all other columns being 0: `start` and `out` have one value per candidate. Nothing
@@ -87,5 +74,5 @@ pub fn em_among(
     out: &mut [f64],
 ) -> Result<Info, Error> {
     let problem = Problem { solver: SOLVER, columns, candidates: Some(candidates), y, start };
-    solve::<Arithmetic>(&problem, options, workspace, out)
+    solve(&problem, options, workspace, out)
 }

@@ -8,7 +8,6 @@
 //! |---|---|---|---|
 //! | [`peeling`] | ones, whole counters | the exact counts of what can be told | sparse systems, before EM |
 //! | [`em`](mod@em) | ones, `y >= 0` | `x >= 0` near the start | the default |
-//! | [`smart`](mod@smart) | ones, `y >= 0` | `x >= 0` nearest to the start in relative entropy | a start one trusts |
 //! | [`map`](mod@map) | ones in rows | one linear shrinkage, no iteration | a quick look |
 //! | [`lsmr`](mod@lsmr), [`lsqr`](mod@lsqr) | any coefficients | the least-squares `x` of least length | signed counters |
 //! | [`omp`](mod@omp) | any coefficients | a few columns that explain most | few heavy keys |
@@ -51,7 +50,6 @@ pub mod omp;
 pub mod peeling;
 mod products;
 mod rows;
-pub mod smart;
 pub mod sparse;
 
 pub use bidiagonal::LeastSquaresOptions;

@@ -1,6 +1,6 @@
-//! The engine of the multiplicative solvers ([`em`](crate::em), [`smart`](crate::smart)).
+//! The engine of [`em`](crate::em).
 //!
-//! Both multiply each `x_k` by a mean, over the key's counters, of the ratios `y / (A x)`; they differ in the mean.
+//! It multiplies each `x_k` by the mean, over the key's counters, of the ratios `y / (A x)`.
 //! What makes one iteration cheap:
 //!
 //! - **Only what is alive.** A key with an empty counter is 0 for certain, so it is dropped before the first iteration;
@@ -109,7 +109,6 @@ pub(crate) trait Real:
 {
     fn from_f64(value: f64) -> Self;
     fn to_f64(self) -> f64;
-    fn sqrt(self) -> Self;
 }
 
 impl Real for f32 {
@@ -118,9 +117,6 @@ impl Real for f32 {
     }
     fn to_f64(self) -> f64 {
         f64::from(self)
-    }
-    fn sqrt(self) -> Self {
-        f32::sqrt(self)
     }
 }
 
@@ -131,17 +127,6 @@ impl Real for f64 {
     fn to_f64(self) -> f64 {
         self
     }
-    fn sqrt(self) -> Self {
-        f64::sqrt(self)
-    }
-}
-
-/// The mean over a key's counters: [`Mean::shares`] once a counter, [`Mean::join`] over the key's shares.
-pub(crate) trait Mean: Sync {
-    /// Turns the counters' ratios `y / (A x)` into what each contributes, of `degree` per key.
-    fn shares<F: Real>(ratios: &mut [F], degree: usize);
-    /// Two contributions together.
-    fn join<F: Real>(a: F, b: F) -> F;
 }
 
 /// What is to be solved: some columns (all, or the candidates), `y`, and where to start.
@@ -209,7 +194,7 @@ impl Problem<'_> {
 }
 
 /// Solves, into `out`: one value per column, or per candidate.
-pub(crate) fn solve<M: Mean>(
+pub(crate) fn solve(
     problem: &Problem<'_>,
     options: &MultiplicativeOptions,
     work: &mut Workspace,
@@ -238,9 +223,9 @@ pub(crate) fn solve<M: Mean>(
         chunks: (work.live.len() / COLUMNS_PER_CHUNK).min(work.indices.len() / (4 * counters)).clamp(1, MAX_CHUNKS),
     };
     Ok(if single {
-        system.run::<f32, M>(problem, options, &mut work.single, out)
+        system.run::<f32>(problem, options, &mut work.single, out)
     } else {
-        system.run::<f64, M>(problem, options, &mut work.double, out)
+        system.run::<f64>(problem, options, &mut work.double, out)
     })
 }
 
@@ -261,7 +246,7 @@ struct System<'a> {
 }
 
 impl System<'_> {
-    fn run<F: Real, M: Mean>(
+    fn run<F: Real>(
         &self,
         problem: &Problem<'_>,
         options: &MultiplicativeOptions,
@@ -273,8 +258,8 @@ impl System<'_> {
         let mut stop = Stop::Limit;
         self.add_up(buffers);
         while iterations < options.iterations {
-            self.turn_into_ratios::<F, M>(buffers);
-            let (change, total) = self.pass::<F, M>(buffers, options.tolerance.is_some());
+            self.turn_into_ratios(buffers);
+            let (change, total) = self.pass(buffers, options.tolerance.is_some());
             iterations += 1;
             if options.tolerance.is_some_and(|tolerance| change <= tolerance * total) {
                 stop = Stop::Settled;
@@ -337,10 +322,10 @@ impl System<'_> {
     }
 
     /// Turns the chunks' sums into ratios, and clears them for the next pass.
-    fn turn_into_ratios<F: Real, M: Mean>(&self, buffers: &mut Buffers<F>) {
+    fn turn_into_ratios<F: Real>(&self, buffers: &mut Buffers<F>) {
         let Buffers { y, ratios, sums, .. } = buffers;
         if self.chunks == 1 {
-            return to_ratios::<F, M>(y, ratios, &mut [&mut sums[..]], self.degree);
+            return to_ratios(y, ratios, &mut [&mut sums[..]], self.degree);
         }
         let mut rest: Vec<&mut [F]> = sums.chunks_exact_mut(self.counters).collect();
         let mut tasks = Vec::with_capacity(self.counters.div_ceil(COUNTERS_PER_TASK));
@@ -349,16 +334,16 @@ impl System<'_> {
                 rest.iter_mut().map(|sums| sums.split_off_mut(..y.len()).expect("as long as y")).collect();
             tasks.push((y, ratios, mine));
         }
-        tasks.into_par_iter().for_each(|(y, ratios, mut sums)| to_ratios::<F, M>(y, ratios, &mut sums, self.degree));
+        tasks.into_par_iter().for_each(|(y, ratios, mut sums)| to_ratios(y, ratios, &mut sums, self.degree));
     }
 
     /// Multiplies every `x`, and adds it to the sums of its counters. Returns `Σ|change|` and `Σ x` if asked.
-    fn pass<F: Real, M: Mean>(&self, buffers: &mut Buffers<F>, track: bool) -> (f64, f64) {
+    fn pass<F: Real>(&self, buffers: &mut Buffers<F>, track: bool) -> (f64, f64) {
         match (self.degree, track) {
-            (3, false) => self.pass_in_chunks(buffers, &pass_over::<F, M, 3, false>),
-            (4, false) => self.pass_in_chunks(buffers, &pass_over::<F, M, 4, false>),
-            (4, true) => self.pass_in_chunks(buffers, &pass_over::<F, M, 4, true>),
-            (degree, _) => self.pass_in_chunks(buffers, &|i, x, r, s| pass_over_any::<F, M>(degree, i, x, r, s)),
+            (3, false) => self.pass_in_chunks(buffers, &pass_over::<F, 3, false>),
+            (4, false) => self.pass_in_chunks(buffers, &pass_over::<F, 4, false>),
+            (4, true) => self.pass_in_chunks(buffers, &pass_over::<F, 4, true>),
+            (degree, _) => self.pass_in_chunks(buffers, &|i, x, r, s| pass_over_any(degree, i, x, r, s)),
         }
     }
 
@@ -395,7 +380,7 @@ impl System<'_> {
 /// enough.
 type Pass<'a, F> = dyn Fn(&[u32], &mut [F], &[F], &mut [F]) -> (f64, f64) + Sync + 'a;
 
-fn to_ratios<F: Real, M: Mean>(y: &[F], ratios: &mut [F], sums: &mut [&mut [F]], degree: usize) {
+fn to_ratios<F: Real>(y: &[F], ratios: &mut [F], sums: &mut [&mut [F]], degree: usize) {
     let zero = F::default();
     let (first, others) = sums.split_first_mut().expect("at least one chunk");
     for other in others {
@@ -409,10 +394,12 @@ fn to_ratios<F: Real, M: Mean>(y: &[F], ratios: &mut [F], sums: &mut [&mut [F]],
         *ratio = if *sum > zero { y / *sum } else { zero };
         *sum = zero;
     }
-    M::shares(ratios, degree);
+    // Each counter's share of the mean, once for all keys that have it.
+    let share = F::from_f64(1.0 / degree as f64);
+    ratios.iter_mut().for_each(|ratio| *ratio = *ratio * share);
 }
 
-fn pass_over<F: Real, M: Mean, const D: usize, const TRACK: bool>(
+fn pass_over<F: Real, const D: usize, const TRACK: bool>(
     indices: &[u32],
     x: &mut [F],
     ratios: &[F],
@@ -425,7 +412,7 @@ fn pass_over<F: Real, M: Mean, const D: usize, const TRACK: bool>(
         let shares = indices.map(|i| ratios[i as usize]);
         let mut mean = shares[0];
         for &share in &shares[1..] {
-            mean = M::join(mean, share);
+            mean = mean + share;
         }
         let next = *x * mean;
         let next = if next < nothing { F::default() } else { next };
@@ -442,16 +429,10 @@ fn pass_over<F: Real, M: Mean, const D: usize, const TRACK: bool>(
 }
 
 /// The same for any degree.
-fn pass_over_any<F: Real, M: Mean>(
-    degree: usize,
-    indices: &[u32],
-    x: &mut [F],
-    ratios: &[F],
-    sums: &mut [F],
-) -> (f64, f64) {
+fn pass_over_any<F: Real>(degree: usize, indices: &[u32], x: &mut [F], ratios: &[F], sums: &mut [F]) -> (f64, f64) {
     let (mut change, mut total) = (0.0, 0.0);
     for (indices, x) in indices.chunks_exact(degree).zip(x) {
-        let mean = indices.iter().map(|&i| ratios[i as usize]).reduce(M::join).unwrap_or_default();
+        let mean = indices.iter().map(|&i| ratios[i as usize]).reduce(|mean, share| mean + share).unwrap_or_default();
         let next = *x * mean;
         let next = if next.to_f64() < NOTHING { F::default() } else { next };
         change += (next - *x).to_f64().abs();

@@ -1,8 +1,6 @@
 //! The same bits in pools of 1, 2 and 3 threads, on systems large enough to be cut up.
 
-use ucl_equations::{
-    Columns, LeastSquaresOptions, MultiplicativeOptions, Precision, Workspace, em, lsmr, lsqr, omp, smart,
-};
+use ucl_equations::{Columns, LeastSquaresOptions, MultiplicativeOptions, Precision, Workspace, em, lsmr, lsqr, omp};
 
 const KEYS: u32 = 100_000;
 const WIDTH: u32 = 4096;
@@ -49,9 +47,6 @@ fn results_do_not_depend_on_the_threads() {
         let options = MultiplicativeOptions { iterations: 5, precision, tolerance: Some(0.0) };
         same_in_every_pool("EM", |out| {
             em::em(&columns, &y, None, &options, &mut Workspace::default(), out).expect("valid input");
-        });
-        same_in_every_pool("SMART", |out| {
-            smart::smart(&columns, &y, None, &options, &mut Workspace::default(), out).expect("valid input");
         });
     }
     let options = LeastSquaresOptions { iterations: Some(5), ..Default::default() };

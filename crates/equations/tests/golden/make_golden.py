@@ -7,7 +7,7 @@ Made with Python 3.11, numpy 2.4.6, scipy 1.17.1, scikit-learn 1.9.1:
 
 Format: blocks that start with `system <name>`; then one `<field> <values...>` a line. The matrix is given as `counters`,
 `degree`, `kind` (ones, signed, weighted), `indices` and `coefficients`, column after column.
-LSQR and LSMR are SciPy's; OMP is scikit-learn's on columns scaled to length one, scaled back afterwards; EM, SMART and
+LSQR and LSMR are SciPy's; OMP is scikit-learn's on columns scaled to length one, scaled back afterwards; EM and
 MAP are the formulas of the module docs, written out on the dense matrix.
 """
 
@@ -34,8 +34,8 @@ def dense(counters, indices, coefficients):
     return a
 
 
-def multiplicative(a, y, start, iterations, geometric):
-    """EM or SMART on the columns without an empty counter; the others are 0."""
+def em(a, y, start, iterations):
+    """EM on the columns without an empty counter; the others are 0."""
     live = np.array([np.all(y[a[:, k] > 0] > 0) for k in range(a.shape[1])])
     x = np.where(live, start, 0.0)
     degree = a.sum(axis=0)
@@ -43,10 +43,7 @@ def multiplicative(a, y, start, iterations, geometric):
         z = a @ x
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(z > 0, y / z, 0.0)
-            if geometric:
-                mean = np.exp(np.array([np.sum(a[a[:, k] > 0, k] * np.log(ratio[a[:, k] > 0])) for k in range(len(x))]) / degree)
-            else:
-                mean = a.T @ ratio / degree
+            mean = a.T @ ratio / degree
         x = np.where(x > 0, x * mean, 0.0)
     return x
 
@@ -92,10 +89,8 @@ def main():
     a, y = system("countmin", "ones", rows * width, indices, np.ones_like(indices), x, atoms=12)
     start = random.integers(1, 50, size=keys).astype(float)
     put("start", start)
-    put("em", multiplicative(a, y, np.ones(keys), 100, False))
-    put("em_from_start", multiplicative(a, y, start, 20, False))
-    put("smart", multiplicative(a, y, np.ones(keys), 100, True))
-    put("smart_from_start", multiplicative(a, y, start, 20, True))
+    put("em", em(a, y, np.ones(keys), 100))
+    put("em_from_start", em(a, y, start, 20))
     l1 = y.sum() / rows
     mean = l1 / keys
     l2 = (width * np.mean([np.sum(y[r * width : (r + 1) * width] ** 2) for r in range(rows)]) - l1**2) / (width - 1)
@@ -108,8 +103,7 @@ def main():
     indices = np.stack([r * width + random.integers(width, size=keys) for r in range(rows)], axis=1)
     x = np.floor(100 / np.arange(1, keys + 1)) * (random.random(keys) < 0.7)
     a, y = system("sparse", "ones", rows * width, indices, np.ones_like(indices), x)
-    put("em", multiplicative(a, y, np.ones(keys), 100, False))
-    put("smart", multiplicative(a, y, np.ones(keys), 100, True))
+    put("em", em(a, y, np.ones(keys), 100))
 
     keys, width = 50, 8
     indices = np.stack([r * width + random.integers(width, size=keys) for r in range(rows)], axis=1)
@@ -126,14 +120,13 @@ def main():
     x = np.floor(80 / np.arange(1, keys + 1)) + random.random(keys)
     system("weighted", "weighted", counters, indices, weights, x, noise=random.normal(size=counters), damp=1.5)
 
-    # Ones with repeats (FlowRadar): the multiplicative solvers count an index as often as it stands.
+    # Ones with repeats (FlowRadar): EM counts an index as often as it stands.
     keys, counters = 60, 50
     indices = random.integers(counters, size=(keys, 3))
     indices[3, 2] = indices[3, 0]
     x = np.floor(120 / np.arange(1, keys + 1)) + 1
     a, y = system("flowradar", "ones", counters, indices, np.ones_like(indices), x)
-    put("em", multiplicative(a, y, np.ones(keys), 100, False))
-    put("smart", multiplicative(a, y, np.ones(keys), 100, True))
+    put("em", em(a, y, np.ones(keys), 100))
 
     (Path(__file__).parent / "systems.txt").write_text("\n".join(LINES) + "\n")
 
