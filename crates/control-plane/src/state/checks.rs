@@ -7,7 +7,7 @@ use crate::delta::{BLOCK, Delta, Epoch, Totals};
 use crate::open_epoch::OpenEpoch;
 use crate::plane::{ControlPlane, Mode};
 use crate::registry::KeyId;
-use crate::segment::Segment;
+use crate::segment::{ReportError, Segment};
 use crate::series::Series;
 use crate::settings::Settings;
 use crate::view::Peek;
@@ -57,8 +57,10 @@ pub(crate) fn check_rows(counters: &[i64], shape: &Shape, weight: u64) -> Result
 impl ControlPlane {
     /// Checks all that does not need the data plane.
     pub(super) fn check(&self) -> Result<(), Inconsistent> {
-        let (keys, columns) = (self.registry.len(), self.segment.columns().len());
-        let (config, sketch_weight) = (self.segment.config(), self.segment.sketch_weight());
+        let keys = self.registry.len();
+        let columns = self.segment.columns().len();
+        let config = self.segment.config();
+        let sketch_weight = self.segment.sketch_weight();
         let known = |key: KeyId| (key.0 as usize) < keys;
         let column = |column: ColumnId| (column.0 as usize) < columns;
         ensure(self.keys.len() == keys, || format!("states of {} keys, of {keys}", self.keys.len()))?;
@@ -100,7 +102,8 @@ impl ControlPlane {
     }
 
     fn check_window(&self) -> Result<(), Inconsistent> {
-        let (window, counters) = (&self.window, self.segment.cumulative().len());
+        let window = &self.window;
+        let counters = self.segment.cumulative().len();
         let length = if self.settings.decoder.is_trained() { self.settings.window } else { 0 };
         ensure(window.length() == length, || format!("a window of {}, not {length}", window.length()))?;
         // A change or a merge starts it again.
@@ -109,7 +112,8 @@ impl ControlPlane {
             format!("{} snapshots in a window of {length} that saw {}", window.len(), window.seen())
         })?;
         for (at, snapshot) in window.iter().enumerate() {
-            let (held, weight) = (snapshot.counters.len(), snapshot.interval_weight);
+            let held = snapshot.counters.len();
+            let weight = snapshot.interval_weight;
             ensure(held == counters, || format!("{held} counters in snapshot {at} of {counters}"))?;
             ensure(weight.is_finite() && weight >= 0.0, || format!("a weight of {weight} in snapshot {at}"))?;
         }
@@ -124,7 +128,8 @@ impl ControlPlane {
         peek(&mut peeked);
         let Peek { slots, counters, totals } = peeked;
         let CutTotals { items, weight, sketch_weight, smallest_weight, carries } = totals;
-        let (segment, shape) = (&self.segment, &self.segment.config().shape);
+        let segment = &self.segment;
+        let shape = &self.segment.config().shape;
         let OpenEpoch { items: items_before, weight: weight_before, .. } = self.open;
         ensure(items_before <= items && weight_before <= weight, || {
             format!("{items_before} items (weight {weight_before}) up to the last cut, {items} ({weight}) up to now")
@@ -136,10 +141,10 @@ impl ControlPlane {
                 "{closed} entered the sketch up to the last cut, {sketch_weight} up to now"
             )));
         };
-        let carried = segment.carried().to_vec().into_iter().chain(std::iter::repeat(0));
+        let inconsistent = |error: ReportError| Inconsistent(error.to_string());
         // Modulo 2^64, as the segment's own sums; a counter that is out of range is refused next.
-        let mut open: Vec<i64> = carried.zip(&counters).map(|(carried, rest)| carried.wrapping_add(*rest)).collect();
-        check_rows(&open, shape, open_weight)?;
+        let mut counters = segment.open_counters(&totals, counters).map_err(inconsistent)?;
+        check_rows(&counters, shape, open_weight)?;
         ensure(self.open.smallest_weight <= weight, || format!("a smallest weight of {}", self.open.smallest_weight))?;
         let entered = self.keys.iter().any(|key| key.entered());
         ensure(!entered || sketch_weight >= smallest_weight, || {
@@ -149,16 +154,19 @@ impl ControlPlane {
         })?;
 
         // Once the changed slots are taken over, the mirror must be what the heavy part is.
-        let (mut heavy, mut evicted) = (self.open.heavy.clone(), Vec::new());
+        let mut open = self.open.clone();
+        let mut evicted = Vec::new();
         for (slot, holder, count) in slots {
-            let known = holder.is_some() || heavy.holds(slot) || count == 0;
+            let known = holder.is_some() || open.heavy.holds(slot) || count == 0;
             ensure(known, || format!("slot {slot} changed, but is not held"))?;
             let holder = holder.map(|identity| self.registry.find(&identity).unwrap_or(KeyId(u32::MAX)));
-            evicted.extend(heavy.change(slot, holder, count, &mut Vec::new()));
+            let entered = open.take_slot(slot, holder, count).map_err(inconsistent)?;
+            // One that brings nothing may not be known yet.
+            evicted.extend(entered.filter(|former| former.count > 0));
         }
-        let (held, in_heavy) = (heavy.weight(), self.weight_in_heavy(weight, sketch_weight));
+        let (held, in_heavy) = (open.heavy.weight(), self.weight_in_heavy(weight, sketch_weight));
         ensure(held == in_heavy, || format!("the heavy part holds {in_heavy:?}, its mirror {held:?}"))?;
-        evicted.extend(heavy.missing(&self.open.moved));
+        evicted.extend(open.take_missing());
         let floors = self.keys.iter().map(|key| key.floor()).chain(evicted.iter().map(|held| held.count));
         let floors = floors.into_iter().try_fold(0u64, |sum, floor| sum.checked_add(floor));
         ensure(floors.is_some_and(|sum| sum <= sketch_weight), || {
@@ -167,7 +175,7 @@ impl ControlPlane {
         if !shape.signed() {
             for held in evicted {
                 let column = segment.positions(self.registry.identity_of(held.key));
-                take_off(&mut open, column.indices(), held.count)?;
+                take_off(&mut counters, column.indices(), held.count)?;
             }
         }
         Ok(())
@@ -189,7 +197,8 @@ fn take_off(counters: &mut [i64], indices: &[u32], count: u64) -> Result<(), Inc
 impl Totals {
     fn check(&self, control: &ControlPlane, pending: &[Epoch]) -> Result<(), Inconsistent> {
         let (estimates, uppers) = (self.estimates(), self.uppers());
-        let (want, most) = (control.open.first_new, control.segment.sketch_weight());
+        let want = control.open.first_new;
+        let most = control.segment.sketch_weight();
         let lengths = estimates.len() == want && uppers.len() == want;
         ensure(lengths, || format!("sums of {} and {} columns, of {want}", estimates.len(), uppers.len()))?;
         let odd = estimates.iter().find(|estimate| !(estimate.is_finite() && **estimate >= 0.0));
@@ -204,11 +213,15 @@ impl Totals {
 }
 
 fn check_pending(pending: &[Epoch], control: &ControlPlane) -> Result<(), Inconsistent> {
-    let (segment, keys) = (&control.segment, control.registry.len());
-    let (shape, columns) = (&segment.config().shape, control.open.first_new);
+    let segment = &control.segment;
+    let keys = control.registry.len();
+    let shape = &segment.config().shape;
+    let columns = control.open.first_new;
     // States of earlier versions may hold as many as a block has now.
     ensure(pending.len() <= BLOCK, || format!("{} epochs wait, but a block has {BLOCK}", pending.len()))?;
-    let (mut before, mut items, mut weights) = (0, 0, 0u64);
+    let mut before = 0;
+    let mut items = 0;
+    let mut weights = 0u64;
     for epoch in pending {
         epoch.counters.check(segment.cumulative().len())?;
         let counters = epoch.counters.unpack();
@@ -251,12 +264,14 @@ impl Series {
         let (retention, want) = (self.retention(), control.settings.retain_epochs);
         ensure(retention == want, || format!("{retention} epochs are kept, not {want}"))?;
         // Two series that were merged are as long as the longer one.
-        let (held, cuts) = (self.len(), if want == 0 { 0 } else { control.cuts });
+        let held = self.len();
+        let cuts = if want == 0 { 0 } else { control.cuts };
         let all = held <= want && self.dropped().checked_add(held as u64).is_some_and(|epochs| epochs <= cuts);
         ensure(all, || format!("{held} epochs are kept and {} dropped, of {cuts}", self.dropped()))?;
         let keys = control.registry.len();
         for epoch in self.epochs(..) {
-            let (mut last, mut sound) = (None, true);
+            let mut last = None;
+            let mut sound = true;
             for (key, count) in epoch.iter() {
                 sound &= last < Some(key) && (key.0 as usize) < keys && count.is_finite();
                 last = Some(key);
