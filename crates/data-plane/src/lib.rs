@@ -43,9 +43,8 @@ mod hash;
 pub mod heavy;
 mod key;
 mod plane;
-mod refresh;
 mod report;
-mod rotation;
+mod resend;
 mod seed;
 #[cfg(feature = "serde")]
 mod state;
@@ -64,7 +63,7 @@ pub use heavy::{
 pub use key::{DigestKey, KeyFormat, MAX_KEY_BYTES, SHORT_KEY_BYTES};
 pub use plane::{DataPlane, MergeError};
 pub use report::{Cut, CutTotals, KeyFlags, KeyRef, Opening, Report, ReportRule, ReportSink, UnknownRule};
-pub use rotation::{EMPTY_ABOVE, LEAST_CUTS};
+pub use resend::{EMPTY_ABOVE, LEAST_CUTS};
 pub use seed::{Hashing, ParseSeedError, Seed};
 #[cfg(feature = "serde")]
 pub use state::{Inconsistent, RestoredHeavy, ensure};

@@ -18,9 +18,8 @@ use crate::counters::{Counters, Unsigned, Word};
 use crate::hash::{HashSeed, KeyHash, MAX_DEGREE};
 use crate::heavy::{AnyHeavy, CHUNK, HandedOn, HeavyPart, Offer, Reason, VotingFilter};
 use crate::key::{DigestKey, KeyFormat};
-use crate::refresh::Refresh;
 use crate::report::{Cut, CutTotals, KeyFlags, KeyRef, Report, ReportRule, ReportSink};
-use crate::rotation::Rotation;
+use crate::resend::{Refresh, Rotation};
 use crate::table::OutOfMemory;
 use crate::totals::StreamTotals;
 
@@ -182,7 +181,8 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
     /// Offers one item to the heavy part, and records what it hands on.
     #[inline(always)]
     fn offer(&mut self, key: &[u8; N], weight: u32, sink: &mut impl ReportSink) {
-        let (hash, mut out) = (self.light.seed.hash(key), HandedOn::NOTHING);
+        let hash = self.light.seed.hash(key);
+        let mut out = HandedOn::NOTHING;
         if self.heavy.offer(hash, key, weight, &mut out) == Offer::HandedOn {
             self.light.record(&out.key, out.weight().into(), out.reason(), sink);
             if let Some(evicted) = self.exchange(hash, key, out.reason()) {
@@ -424,7 +424,8 @@ impl Light {
     /// What the sketch by itself makes of a key, of what its counters hold now: their minimum, or their median if they
     /// have signs (the lower one of two).
     fn estimate(&self, hash: KeyHash) -> u64 {
-        let (mut values, mut degree) = ([0i64; MAX_DEGREE], 0);
+        let mut values = [0i64; MAX_DEGREE];
+        let mut degree = 0;
         self.map.entries(hash, |at, negative| {
             let value = self.counters.get(at);
             values[degree] = if negative { -value } else { value };

@@ -85,7 +85,6 @@ mod entropy;
 mod error;
 mod message;
 mod receiver;
-mod replay;
 mod sections;
 #[cfg(feature = "serde")]
 mod state;
