@@ -341,7 +341,7 @@ impl Totals {
         block: &[&Epoch],
         options: &em::Options,
     ) -> Result<Vec<Decoded>, DecodeError> {
-        let decoder = decode::Decoder::new(segment, block, self, options)?;
+        let decoder = decode::BlockDecoder::new(segment, block, self, options)?;
         let (decoded, checked) = rayon::join(|| decoder.decode(), || decoder.check());
         let decoded = decoded?;
         self.checked.add(checked?);

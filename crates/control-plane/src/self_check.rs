@@ -14,7 +14,7 @@ use ucl_data_plane::Geometry;
 use ucl_equations::{Columns, Rows, em, left_out};
 
 use crate::decoder::classic::Classic;
-use crate::decoder::{DecodeError, Decoder, DecoderKind, System};
+use crate::decoder::{DecodeError, Decoder, DecoderKind, LinearSystem};
 use crate::registry::KeyId;
 use crate::view::QueryView;
 
@@ -82,7 +82,7 @@ impl QueryView {
                 let y: Vec<f64> = counters.iter().map(|&y| y as f64).collect();
                 let geometry = segment.config().shape.geometry();
                 residual(again.columns(), geometry, &y, |columns, geometry, counters| {
-                    classic.decode(&System { columns, geometry, counters, known })
+                    classic.decode(&LinearSystem { columns, geometry, counters, known })
                 })?
             }
         };

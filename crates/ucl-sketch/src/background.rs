@@ -62,9 +62,9 @@ struct Shared {
 }
 
 /// Tells whoever waits that the drain thread is no more, also if it panicked.
-struct End(Arc<Shared>);
+struct DrainEnd(Arc<Shared>);
 
-impl Drop for End {
+impl Drop for DrainEnd {
     fn drop(&mut self) {
         // Under the lock: nobody is between looking and waiting.
         let _taken = lock(&self.0.taken);
@@ -83,7 +83,8 @@ impl Background {
 
     /// Goes on with a control plane and an encoder that were stopped. It was made for [`Background::settings`].
     pub fn resume(mut control: ControlPlane, state: EncoderState) -> Result<Self, LoadError> {
-        let (config, train_every) = (*control.segment().config(), control.take_training());
+        let config = *control.segment().config();
+        let train_every = control.take_training();
         let receiver = Receiver::resume(state.next(), config);
         Self::run(control, train_every, receiver, |out| Ok(Encoder::restore(config, state, out)?))
     }
@@ -120,7 +121,7 @@ impl Background {
         // Both sides are in this process: the sketch may be as large as its own memory allows.
         let receiver = receiver.with_counter_limit(usize::MAX);
         let drain = std::thread::Builder::new().name("ucl-drain".into()).spawn(move || {
-            let _end = End(Arc::clone(&draining));
+            let _end = DrainEnd(Arc::clone(&draining));
             drain(&channel, &draining, receiver, train_every);
         });
         let drain = drain.map_err(NoThread::from)?;

@@ -2,7 +2,7 @@
 
 use ucl_equations::{ColumnId, Rows, Workspace, em, lsmr, lsqr, map, omp};
 
-use super::{DecodeError, Decoder, DecoderKind, System};
+use super::{DecodeError, Decoder, DecoderKind, LinearSystem};
 
 /// A decoder that sees one set of counters and nothing else.
 ///
@@ -30,8 +30,9 @@ impl Decoder for Classic {
         self.kind
     }
 
-    fn decode(&mut self, system: &System<'_>) -> Result<Vec<f64>, DecodeError> {
-        let (columns, y) = (system.columns, system.counters);
+    fn decode(&mut self, system: &LinearSystem<'_>) -> Result<Vec<f64>, DecodeError> {
+        let columns = system.columns;
+        let y = system.counters;
         let mut x = vec![0.0; columns.len()];
         match self.kind {
             DecoderKind::Cm => count_min(system, &mut x),
@@ -63,7 +64,7 @@ impl Decoder for Classic {
 }
 
 /// The minimum of a key's counters (Cormode and Muthukrishnan 2005); with signs, their median (Charikar et al. 2002).
-fn count_min(system: &System<'_>, x: &mut [f64]) {
+fn count_min(system: &LinearSystem<'_>, x: &mut [f64]) {
     let mut values = Vec::new();
     for (id, x) in (0u32..).map(ColumnId).zip(x) {
         let indices = system.columns.indices(id).iter().enumerate();

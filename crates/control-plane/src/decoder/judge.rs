@@ -9,7 +9,7 @@ use ucl_data_plane::Geometry;
 use ucl_equations::{Rows, Workspace, em, left_out};
 use ucl_learned::{Cancel, Problem, Shape, Snapshot, Solver, TrainBudget};
 
-use super::{DecodeError, DecoderKind, System, refine};
+use super::{DecodeError, DecoderKind, LinearSystem, refine};
 
 /// When a classic decoder answers in place of the network.
 ///
@@ -95,17 +95,19 @@ impl Judge {
             return Ok(None);
         }
         let Shape { rows, width } = self.twin.shape();
-        let (seen, layout) = (rows * width, Rows { rows: rows + 1, width });
+        let seen = rows * width;
+        let layout = Rows { rows: rows + 1, width };
         let geometry = Geometry { rows: rows as u16, width: width as u32, degree: rows as u16, signed: false };
         let window: Vec<Snapshot<'_>> =
             problem.window.iter().map(|s| Snapshot { counters: &s.counters[..seen], ..*s }).collect();
-        let residual = |decode: &mut dyn FnMut(&System<'_>) -> Result<Vec<f64>, DecodeError>| {
+        let residual = |decode: &mut dyn FnMut(&LinearSystem<'_>) -> Result<Vec<f64>, DecodeError>| {
             left_out::residual(problem.columns, layout, newest.counters, Some(&[rows]), |part| {
-                decode(&System { columns: part.columns, geometry, counters: part.y, known })
+                decode(&LinearSystem { columns: part.columns, geometry, counters: part.y, known })
             })
         };
         let twin = &mut self.twin;
-        let (options, mut workspace) = (em::Options::default(), Workspace::default());
+        let options = em::Options::default();
+        let mut workspace = Workspace::default();
         let mut guess = vec![0.0; problem.columns.len()];
         let learned = residual(&mut |system| {
             twin.train(&Problem { columns: system.columns, window: &window, ..*problem }, budget, cancel)?;

@@ -12,7 +12,7 @@ use ucl_equations::Columns;
 use ucl_learned::{Cancel, Problem, Shape, Snapshot, Solver, TrainBudget, TrainReport};
 
 use super::judge::{Fallback, Judge, Verdict};
-use super::{DecodeError, Decoder, DecoderKind, System};
+use super::{DecodeError, Decoder, DecoderKind, LinearSystem};
 use crate::settings::Settings;
 use crate::window::Window;
 
@@ -92,7 +92,9 @@ impl Learned {
         let judge = twin.and_then(|twin| Judge::of(twin, shape, &settings.learned));
         let sound = twins == judged && judge.is_some() == judged;
         ensure(sound, || "the network's twin is missing, superfluous or of another kind".into())?;
-        let (budget, cancel, history) = (settings.budget(), Cancel::default(), Vec::new());
+        let budget = settings.budget();
+        let cancel = Cancel::default();
+        let history = Vec::new();
         // No training is under way that an earlier generation could have asked for.
         Ok(Self { solver, budget, cancel, history, judge, verdict, settled, generation: 0 })
     }
@@ -202,7 +204,7 @@ impl Decoder for Learned {
         DecoderKind::Learned
     }
 
-    fn decode(&mut self, system: &System<'_>) -> Result<Vec<f64>, DecodeError> {
+    fn decode(&mut self, system: &LinearSystem<'_>) -> Result<Vec<f64>, DecodeError> {
         let mut x = vec![0.0; system.columns.len()];
         let encoded = self.solver.encode(system.counters)?;
         self.solver.decode(&encoded, &mut x)?;

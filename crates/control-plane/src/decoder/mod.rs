@@ -130,17 +130,17 @@ pub struct Unsupported {
 /// One system `y = A x`.
 ///
 /// ```
-/// use ucl_control_plane::decoder::System;
+/// use ucl_control_plane::decoder::LinearSystem;
 /// use ucl_equations::{ColumnId, Columns, Workspace, em};
 /// # use ucl_data_plane::Geometry;
 /// # let geometry = Geometry { rows: 2, width: 2, degree: 2, signed: false };
 /// let mut columns = Columns::ones(4, 2);
 /// columns.push(&[0, 3]);
-/// let system = System { columns: &columns, geometry, counters: &[5.0, 0.0, 0.0, 5.0], known: &[0.0] };
+/// let system = LinearSystem { columns: &columns, geometry, counters: &[5.0, 0.0, 0.0, 5.0], known: &[0.0] };
 /// assert_eq!(system.columns.len(), 1);
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct System<'a> {
+pub struct LinearSystem<'a> {
     /// The columns of `A`.
     pub columns: &'a Columns,
     /// How the counters are laid out.
@@ -151,7 +151,7 @@ pub struct System<'a> {
     pub known: &'a [f64],
 }
 
-impl System<'_> {
+impl LinearSystem<'_> {
     /// EM within the bounds: what is known is taken off the counters, EM shares out the rest in proportion to `start` (ones,
     /// if none is given), and what is known is put back.
     ///
@@ -182,13 +182,13 @@ impl System<'_> {
 ///
 /// ```
 /// use ucl_control_plane::DecoderKind;
-/// use ucl_control_plane::decoder::{Decoder, System, classic::Classic};
+/// use ucl_control_plane::decoder::{Decoder, LinearSystem, classic::Classic};
 /// use ucl_equations::{Columns, em};
 /// # use ucl_data_plane::Geometry;
 /// # let geometry = Geometry { rows: 2, width: 2, degree: 2, signed: false };
 /// let mut columns = Columns::ones(4, 2);
 /// columns.push(&[0, 3]);
-/// let system = System { columns: &columns, geometry, counters: &[5.0, 0.0, 0.0, 5.0], known: &[0.0] };
+/// let system = LinearSystem { columns: &columns, geometry, counters: &[5.0, 0.0, 0.0, 5.0], known: &[0.0] };
 /// let mut decoder = Classic::new(DecoderKind::Cm, em::Options::default()).unwrap();
 /// assert_eq!(decoder.decode(&system), Ok(vec![5.0]));
 /// ```
@@ -196,7 +196,7 @@ pub trait Decoder: Send {
     /// Its kind.
     fn kind(&self) -> DecoderKind;
     /// Estimates every column of the system.
-    fn decode(&mut self, system: &System<'_>) -> Result<Vec<f64>, DecodeError>;
+    fn decode(&mut self, system: &LinearSystem<'_>) -> Result<Vec<f64>, DecodeError>;
 }
 
 /// Decoding failed. Inputs come from the control plane itself, so this is a bug, not a user's mistake.

@@ -21,7 +21,7 @@
 
 use ucl_equations::{ColumnId, Workspace, em};
 
-use super::{DecodeError, System};
+use super::{DecodeError, LinearSystem};
 
 /// Iterations from the network's output.
 const ITERATIONS: usize = 50;
@@ -30,7 +30,7 @@ const LEAST: f64 = 0.1;
 
 /// Estimates every column, from the network's estimates.
 pub(crate) fn refine(
-    system: &System<'_>,
+    system: &LinearSystem<'_>,
     learned: &[f64],
     options: &em::Options,
     workspace: &mut Workspace,

@@ -56,7 +56,7 @@ impl Scratch {
 }
 
 /// What the epochs of a block have in common.
-pub struct Decoder<'a> {
+pub struct BlockDecoder<'a> {
     columns: &'a Columns,
     geometry: Geometry,
     block: &'a [&'a Epoch],
@@ -68,18 +68,18 @@ pub struct Decoder<'a> {
     known: Vec<Vec<(u32, i64)>>,
     /// For each epoch the counters with mass beyond that.
     touched: Vec<Touched>,
-    whole: Rows,
+    whole: FirstRows,
     /// Without the last row.
-    shorter: Rows,
+    shorter: FirstRows,
 }
 
 /// The counters that epochs are decoded by: those of the first rows, so many of every key.
-struct Rows {
+struct FirstRows {
     entries: usize,
     candidates: Candidates,
 }
 
-impl<'a> Decoder<'a> {
+impl<'a> BlockDecoder<'a> {
     pub fn new(
         segment: &'a Segment,
         block: &'a [&'a Epoch],
@@ -96,8 +96,8 @@ impl<'a> Decoder<'a> {
         let (touched, known): (Vec<_>, Vec<_>) = masses.collect::<Result<Vec<_>, DecodeError>>()?.into_iter().unzip();
         let entries = usize::from(geometry.per_row() * (geometry.rows - 1));
         let [all, some] = Candidates::new(columns, entries, &touched);
-        let whole = Rows { entries: columns.degree(), candidates: all };
-        let shorter = Rows { entries, candidates: some };
+        let whole = FirstRows { entries: columns.degree(), candidates: all };
+        let shorter = FirstRows { entries, candidates: some };
         Ok(Self { columns, geometry, block, totals, options, late, known, touched, whole, shorter })
     }
 
@@ -108,7 +108,7 @@ impl<'a> Decoder<'a> {
         each.map(|at| self.decode_one(at, &self.whole, &self.touched[at])).collect()
     }
 
-    fn decode_one(&self, at: usize, rows: &Rows, touched: &Touched) -> Result<Decoded, DecodeError> {
+    fn decode_one(&self, at: usize, rows: &FirstRows, touched: &Touched) -> Result<Decoded, DecodeError> {
         Scratch::with(|scratch| self.decode_with(scratch, at, rows, touched))
     }
 
@@ -116,7 +116,7 @@ impl<'a> Decoder<'a> {
         &self,
         scratch: &mut Scratch,
         at: usize,
-        rows: &Rows,
+        rows: &FirstRows,
         touched: &Touched,
     ) -> Result<Decoded, DecodeError> {
         let Scratch { shrinker, live, peeler, workspace, largest } = scratch;

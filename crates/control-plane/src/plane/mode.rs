@@ -7,7 +7,7 @@ use super::ControlPlane;
 use crate::appended::Appended;
 use crate::decoder::classic::Classic;
 use crate::decoder::learned::Learned;
-use crate::decoder::{DecodeError, Decoder, DecoderKind, System, refine};
+use crate::decoder::{DecodeError, Decoder, DecoderKind, LinearSystem, refine};
 use crate::delta::Delta;
 use crate::key_state::RaisedFloors;
 use crate::settings::{Settings, SettingsError};
@@ -49,7 +49,7 @@ impl Mode {
     fn decode(
         &mut self,
         settings: &Settings,
-        system: &System<'_>,
+        system: &LinearSystem<'_>,
     ) -> Result<(Vec<f64>, DecoderKind, bool), DecodeError> {
         match self {
             Self::Classic(classic) => Ok((classic.decode(system)?, classic.kind(), false)),
@@ -92,7 +92,7 @@ impl ControlPlane {
         let lower = |key| raised.of(&self.keys, key).lower(smallest_weight);
         let lowers = self.appended.lowers(&self.segment, lower);
         let geometry = self.segment.config().shape.geometry();
-        let system = System { columns: &columns, geometry, counters: &counters, known: &lowers };
+        let system = LinearSystem { columns: &columns, geometry, counters: &counters, known: &lowers };
         let (decoded, answered_by, fallback) = self.mode.decode(&self.settings, &system)?;
         let (appended, estimates) = self.appended.split(decoded);
         Ok(DecodedSnapshot { estimates, appended, lowers, answered_by, fallback })
