@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::heavy::Held;
 use crate::registry::KeyId;
 
 /// Every key has one, so it is kept small: one word.
@@ -56,25 +57,48 @@ impl KeyState {
 pub(crate) struct RaisedFloors(Vec<(KeyId, KeyState)>);
 
 impl RaisedFloors {
-    /// More of a key is known to be in the sketch.
-    pub fn raise(&mut self, keys: &[KeyState], key: KeyId, by: u64) {
-        let mut state = self.of(keys, key);
-        state.raise_floor(by);
-        match self.place(key) {
-            Ok(at) => self.0[at].1 = state,
-            Err(at) => self.0.insert(at, (key, state)),
-        }
+    /// The states of keys after what they held came into the sketch; `keys` has those before.
+    pub fn new(keys: &[KeyState], mut entered: Vec<Held>) -> Self {
+        entered.sort_by_key(|held| held.key);
+        let raised = entered.chunk_by(|a, b| a.key == b.key).map(|same| {
+            let mut state = known(keys, same[0].key);
+            same.iter().for_each(|held| state.raise_floor(held.count));
+            (same[0].key, state)
+        });
+        Self(raised.collect())
     }
 
     /// The state of a key; `keys` has those that are known to all.
     pub fn of(&self, keys: &[KeyState], key: KeyId) -> KeyState {
-        match self.place(key) {
+        match self.0.binary_search_by_key(&key, |&(key, _)| key) {
             Ok(at) => self.0[at].1,
-            Err(_) => keys.get(key.0 as usize).copied().unwrap_or_default(),
+            Err(_) => known(keys, key),
         }
     }
+}
 
-    fn place(&self, key: KeyId) -> Result<usize, usize> {
-        self.0.binary_search_by_key(&key, |&(key, _)| key)
+/// The state of a key, which may be known to one view alone.
+fn known(keys: &[KeyState], key: KeyId) -> KeyState {
+    keys.get(key.0 as usize).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raised_floors_are_those_of_states_that_were_raised_one_by_one() {
+        let mut states = vec![KeyState::default(); 5];
+        states[2].raise_floor(7);
+        states[3].reported(true, true);
+        let held = [(4, 1), (2, 5), (9, 0), (2, 3), (3, 8)];
+        let held: Vec<Held> = held.map(|(key, count)| Held { key: KeyId(key), count }).to_vec();
+        let raised = RaisedFloors::new(&states, held.clone());
+        let mut all = states.clone();
+        all.resize(10, KeyState::default());
+        held.iter().for_each(|held| all[held.key.0 as usize].raise_floor(held.count));
+        for (key, state) in (0..).map(KeyId).zip(all) {
+            assert_eq!(raised.of(&states, key).0, state.0, "{key:?}");
+        }
     }
 }

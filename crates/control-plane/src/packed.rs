@@ -104,7 +104,8 @@ impl Packed {
 
     /// Fails for what is not the packing of `want` values.
     pub fn check(&self, want: usize) -> Result<(), Inconsistent> {
-        let (cells, len) = (self.cells.len(), self.len);
+        let cells = self.cells.len();
+        let len = self.len;
         let whole = len == want && cells == if self.nibbles { len.div_ceil(2) } else { len };
         ensure(whole, || format!("{len} counters in {cells} cells of an epoch of {want}"))?;
         let ordered =

@@ -284,7 +284,8 @@ const MOST_ALIKE: usize = 64;
 impl Registry {
     /// Makes a registry that was just read usable, or says why it cannot be one of this configuration.
     pub(crate) fn restored(mut self, config: &Config) -> Result<Self, Inconsistent> {
-        let (bytes, held) = (config.keys.slot_bytes(), self.identities.len());
+        let bytes = config.keys.slot_bytes();
+        let held = self.identities.len();
         ensure(self.format == config.keys, || format!("a registry of {}, not of {}", self.format, config.keys))?;
         let whole = held.is_multiple_of(bytes) && held / bytes <= u32::MAX as usize;
         ensure(whole, || format!("{held} bytes of keys of {bytes} bytes each"))?;
@@ -295,10 +296,12 @@ impl Registry {
         hashes.sort_unstable();
         let most = hashes.chunk_by(|a, b| a == b).map(<[u64]>::len).max().unwrap_or(0);
         ensure(most <= MOST_ALIKE, || format!("{most} keys with the same hash"))?;
-        let (seed, identities) = (&self.seed, &self.identities);
+        let seed = &self.seed;
+        let identities = &self.identities;
         let identity = |id: u32| &identities[id as usize * bytes..][..bytes];
         for id in 0..hashes.len() as u32 {
-            let (own, of) = (identity(id), |&id: &u32| hash(seed, identity(id)));
+            let own = identity(id);
+            let of = |&id: &u32| hash(seed, identity(id));
             match self.table.entry(hash(seed, own), |&other| identity(other) == own, of) {
                 Entry::Occupied(first) => {
                     return Err(Inconsistent(format!("keys {} and {id} are the same", first.get())));
@@ -311,7 +314,8 @@ impl Registry {
 
     /// Only digests have names beside them, and each name has its digest.
     fn check_names(&self) -> Result<(), Inconsistent> {
-        let (names, wanted) = (self.names.len(), if self.format == KeyFormat::Digest { self.len() } else { 0 });
+        let names = self.names.len();
+        let wanted = if self.format == KeyFormat::Digest { self.len() } else { 0 };
         ensure(names == wanted, || format!("{names} names for {wanted} keys"))?;
         for id in self.ids().take(wanted) {
             let name = self.name(id);

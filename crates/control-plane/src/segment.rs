@@ -364,8 +364,11 @@ impl Segment {
         ensure(config.keys == registry.format(), || {
             format!("a segment of {}, but a registry of {}", config.keys, registry.format())
         })?;
-        let (shape, sketch_weight) = (&config.shape, self.sketch_weight);
-        let (want, cumulative, carried) = (shape.geometry().counters(), self.cumulative.len(), self.carried.len());
+        let shape = &config.shape;
+        let sketch_weight = self.sketch_weight;
+        let want = shape.geometry().counters();
+        let cumulative = self.cumulative.len();
+        let carried = self.carried.len();
         let lengths = cumulative == want && (carried == want || carried == 0);
         ensure(lengths, || format!("{cumulative} and {carried} counters in a segment of {want}"))?;
         ensure(sketch_weight <= MAX_WEIGHT, || format!("a weight of {sketch_weight} in the sketch"))?;
@@ -375,7 +378,8 @@ impl Segment {
         ensure(stray.is_none(), || format!("the carries of counter {stray:?} are no multiple of {unit}"))?;
         // Modulo 2^64, as what was carried to one signed counter may be 2^63 and more ([`Tally`]).
         let carried = self.carried.to_vec().iter().fold(0u64, |sum, &carried| sum.wrapping_add(carried as u64));
-        let (carries, want) = (self.carries, self.carries.wrapping_mul(unit as u64));
+        let carries = self.carries;
+        let want = self.carries.wrapping_mul(unit as u64);
         ensure(carried == want, || format!("carries of {carried} in all, not {carries} of {unit} each"))?;
         // Lengths are what they should be: only now is anything built from them.
         let keys = std::mem::take(&mut self.keys);

@@ -275,7 +275,8 @@ mod tests {
                 prop_assert_eq!(tally.row_sums(5), wide.chunks(5).map(row).collect::<Vec<_>>());
             }
             prop_assert!((0..12).all(|at| tally.get(at) == wide[at]));
-            let (mut found, want) = (Vec::new(), (0..).zip(wide).filter(|&(_, value)| value != 0));
+            let mut found = Vec::new();
+            let want = (0..).zip(wide).filter(|&(_, value)| value != 0);
             tally.for_each_not_zero(|at, value| found.push((at, value)));
             prop_assert_eq!(found, want.collect::<Vec<(usize, i64)>>());
         }

@@ -221,7 +221,8 @@ impl QueryView {
     /// ```
     pub fn probable(&self, key: &[u8]) -> Estimate {
         let certain = self.estimate(key);
-        let (segment, mut room) = (&self.segment, [0; 16]);
+        let segment = &self.segment;
+        let mut room = [0; 16];
         let (Some(median), Some(identity)) = (segment.median, self.registry.identity(key, &mut room)) else {
             return certain;
         };
@@ -271,7 +272,8 @@ impl QueryView {
     /// How many keys have each estimate, by estimate; keys with estimate 0 are left out.
     pub fn histogram(&self) -> BTreeMap<u64, u64> {
         // Most estimates are small.
-        let (mut small, mut histogram) = ([0; 1024], BTreeMap::new());
+        let mut small = [0; 1024];
+        let mut histogram = BTreeMap::new();
         for estimate in self.records.iter().map(|record| record.estimate) {
             match small.get_mut(usize::try_from(estimate).unwrap_or(usize::MAX)) {
                 Some(keys) => *keys += 1,

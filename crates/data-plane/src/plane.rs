@@ -295,8 +295,9 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
 }
 
 impl<H: HeavyPart<16>> DataPlane<16, H> {
-    /// Inserts one item whose key may have any length up to [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES). The slot holds its digest, so the key is
-    /// reported in full when it is first seen.
+    /// Inserts one item whose key may have any length up to
+    /// [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES). The slot holds its digest, so the key is reported
+    /// in full when it is first seen.
     pub fn insert_bytes(&mut self, key: &[u8], weight: u64, sink: &mut impl ReportSink) -> Result<(), ConfigError> {
         let format = self.light.config.keys;
         if format != KeyFormat::Digest {

@@ -1,6 +1,7 @@
 //! When keys are sent again: the Bloom filter keeps some from the control plane that it never sent.
 //!
-//! [`Refresh`] sends some of the keys that the filter claims to know. [`Rotation`] empties the filter.
+//! [`Refresh`] sends some of the keys that the filter claims to know. [`Rotation`] empties the
+//! filter.
 
 use crate::bloom::BloomFilter;
 use crate::hash::KeyHash;
@@ -8,8 +9,8 @@ use crate::hash::KeyHash;
 /// At most one in so many.
 const MOST_REFRESHED: f64 = 1.0 / 8.0;
 
-/// A choice of keys by hash, another one in every epoch: the same key is not chosen twice in one epoch and passed over in
-/// another for lack of luck, and no random state is kept.
+/// A choice of keys by hash, another one in every epoch: the same key is not chosen twice in one
+/// epoch and passed over in another for lack of luck, and no random state is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Refresh {

@@ -84,7 +84,8 @@ impl HashSeed {
     /// # Errors
     /// If the key of the digests is none that the functions of the seed have.
     pub fn restored(self, seed: Seed) -> Result<Self, Inconsistent> {
-        let (key, hashing) = (self.digest_key().number(), seed.hashing());
+        let key = self.digest_key().number();
+        let hashing = seed.hashing();
         let fits = hashing != Hashing::V1 || key <= u64::MAX.into();
         ensure(fits, || format!("a digest key of 128 bits for hash functions of {hashing}"))?;
         Ok(Self::with_digest_key(DigestKey::new(key, hashing)).rehashed(seed))
@@ -129,7 +130,8 @@ impl<const N: usize, H: RestoredHeavy<N>> DataPlane<N, H> {
     /// Makes a data plane that was just read usable, or says why it cannot be one of this configuration.
     pub fn restored(mut self, config: &Config) -> Result<Self, Inconsistent> {
         config.check()?;
-        let (slot_bytes, shape) = (config.keys.slot_bytes(), &config.shape);
+        let slot_bytes = config.keys.slot_bytes();
+        let shape = &config.shape;
         ensure(slot_bytes == N, || format!("slots of {N}-byte keys for keys of {slot_bytes} bytes"))?;
         let own = self.light.config.hashed_by(config.seed.hashing());
         ensure(own == *config, || "the data plane has another configuration than the file".into())?;
@@ -162,7 +164,8 @@ impl<const N: usize, H: RestoredHeavy<N>> DataPlane<N, H> {
 
 impl Counters {
     fn check(&self, shape: &Shape) -> Result<(), Inconsistent> {
-        let (want, bits) = (shape.geometry().counters(), shape.counter_bits);
+        let want = shape.geometry().counters();
+        let bits = shape.counter_bits;
         let same = self.len() == want && self.bits() == bits && self.signed() == shape.signed();
         ensure(same, || format!("{} {} counters, but the sketch has {want} {bits} ones", self.len(), self.bits()))?;
         let (words, needed) = (self.words_len(), if bits.bits() == 4 { want.div_ceil(2) } else { want });

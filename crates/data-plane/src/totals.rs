@@ -51,7 +51,8 @@ impl StreamTotals {
         Ok(())
     }
 
-    /// The totals after so many more items, of weight 1 if none is given. The sketch itself is as it was.
+    /// The totals after so many more items, of weight 1 if none is given. The sketch itself is as
+    /// it was.
     pub fn with(mut self, items: usize, weights: Option<&[u64]>) -> Result<Self, ConfigError> {
         match weights {
             Some(weights) if weights.len() != items => {

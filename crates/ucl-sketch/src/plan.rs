@@ -259,7 +259,8 @@ fn fit(
     let left = budget - bloom_bytes - counter_bytes(width);
     let slots = request.heavy.slots_in(left, request.keys.slot_bytes());
     // The other parts stop at their limits; where not even the rest fits, so much memory is of no use.
-    let (memory, most) = (request.memory, Shape::MOST_SLOTS);
+    let memory = request.memory;
+    let most = Shape::MOST_SLOTS;
     if slots > most as usize {
         return Err(BudgetError::TooLarge { memory, slots, most });
     }

@@ -230,7 +230,8 @@ impl UclSketch {
             // A batch ends where the epoch ends.
             let here = (self.until_cut.min(1 << 20) as usize).min(count - done);
             let part = done..done + here;
-            let (plane, keys) = (&mut self.plane, &keys[part.start * key_bytes..part.end * key_bytes]);
+            let plane = &mut self.plane;
+            let keys = &keys[part.start * key_bytes..part.end * key_bytes];
             let weights = weights.map(|weights| &weights[part]);
             with_sink!(&mut self.control, sink => plane.insert_batch(key_bytes, here, keys, weights, sink))?;
             self.passed(here as u64);

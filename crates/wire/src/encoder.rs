@@ -259,7 +259,8 @@ impl<F: FnMut(&[u8])> ReportSink for Encoder<F> {
             }
             Report::Cut(cut) => {
                 let shape = &self.config.shape;
-                let (counters, bits) = (shape.geometry().counters(), shape.counter_bits);
+                let counters = shape.geometry().counters();
+                let bits = shape.counter_bits;
                 assert!(
                     cut.counters.len() == counters
                         && cut.counters.bits() == bits

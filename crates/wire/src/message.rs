@@ -76,8 +76,8 @@ pub struct EpochReports {
 }
 
 impl EpochReports {
-    /// Hands every report to `sink`, in the order of the data plane: keys, carries, slots, cut. (Keys and carries
-    /// alternate there; what they add up to is the same.)
+    /// Hands every report to `sink`, in the order of the data plane: keys, carries, slots, cut.
+    /// (Keys and carries alternate there; what they add up to is the same.)
     ///
     /// # Errors
     /// If there is no memory for the counters of a cut. Then the cut was not handed on.

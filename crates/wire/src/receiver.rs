@@ -65,7 +65,9 @@ impl Receiver {
     /// Reads the next message.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<Message, WireError> {
         let opened = Opened::new(bytes)?;
-        let (kind, header, next) = (opened.kind, opened.header, self.next);
+        let kind = opened.kind;
+        let header = opened.header;
+        let next = self.next;
         if header.stream != next.stream {
             return Err(WireError::WrongStream { expected: next.stream, got: header.stream });
         }

@@ -81,7 +81,8 @@ impl Serialize for Names {
 impl<'de> Deserialize<'de> for Names {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let (bytes, ends): (serde_bytes::ByteBuf, Vec<u64>) = Deserialize::deserialize(deserializer)?;
-        let (all, keys) = (bytes.len() as u64, ends.len());
+        let all = bytes.len() as u64;
+        let keys = ends.len();
         let mut names = Self { bytes: bytes.into_vec(), ..Self::default() };
         let mut start = 0;
         for end in ends {

@@ -41,7 +41,8 @@ impl Sealed {
         let segment = Arc::unwrap_or_clone(segment).restored(registry)?;
         let closed = segment.carried().is_empty() && segment.carries() == 0;
         ensure(closed, || "a sealed segment has carries of an open epoch".into())?;
-        let (columns, most) = (segment.columns().len(), segment.sketch_weight());
+        let columns = segment.columns().len();
+        let most = segment.sketch_weight();
         ensure(parts.len() == columns, || format!("{} counts in a sealed segment of {columns}", parts.len()))?;
         let odd = parts
             .iter()

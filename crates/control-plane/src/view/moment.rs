@@ -121,7 +121,6 @@ impl ControlPlane {
     fn moment(&mut self, peeked: Peek) -> Result<Moment, ReportError> {
         let Peek { slots, counters: remainders, totals } = peeked;
         let mut registry = Registry::beyond(&self.registry);
-        let mut raised = RaisedFloors::default();
         let mut open = self.open.clone();
         let mut entered: Vec<Held> = Vec::new();
         for (slot, holder, count) in slots {
@@ -129,10 +128,10 @@ impl ControlPlane {
             entered.extend(open.take_slot(slot, holder, count)?);
         }
         entered.extend(open.take_missing());
-        for former in entered {
-            raised.raise(&self.keys, former.key, former.count);
+        for &former in &entered {
             open.enter_sketch(former, registry.identity_of(former.key), &mut self.segment);
         }
+        let raised = RaisedFloors::new(&self.keys, entered);
         let epoch = self.segment.open_counters(&totals, remainders)?;
         let mut counters = self.segment.cumulative().to_vec();
         counters.iter_mut().zip(&epoch).for_each(|(counter, &open)| *counter = counter.wrapping_add(open));

@@ -76,7 +76,9 @@ mod tests {
     /// All different even where they fill the array, and every set equally likely: chi-square within six deviations.
     #[test]
     fn positions_of_the_single_array_are_different_and_even() {
-        let (map, seed, keys) = (array(6, 3), HashSeed::new(3.into()), 100_000u32);
+        let map = array(6, 3);
+        let seed = HashSeed::new(3.into());
+        let keys = 100_000u32;
         let mut sets = vec![0u32; 1 << 6];
         for key in 0..keys {
             let column = map.column(seed.hash(&key.to_le_bytes()));
@@ -84,7 +86,8 @@ mod tests {
             assert_eq!(set.len(), 3, "{column:?}");
             sets[set.iter().map(|&at| 1usize << at).sum::<usize>()] += 1;
         }
-        let (expected, degrees) = (f64::from(keys) / 20.0, 19.0f64);
+        let expected = f64::from(keys) / 20.0;
+        let degrees = 19.0f64;
         let seen = sets.iter().filter(|&&count| count > 0);
         let chi: f64 = seen.clone().map(|&count| (f64::from(count) - expected).powi(2) / expected).sum();
         assert_eq!(seen.count(), 20, "6 over 3");

@@ -160,7 +160,9 @@ impl<const N: usize> HeavyPart<N> for VotingFilter<N> {
         weight: impl Fn(usize) -> u32,
         out: &mut [HandedOn<N>; CHUNK],
     ) -> usize {
-        let (slots, rule, seed) = (&mut self.slots[..], self.rule, *seed);
+        let slots = &mut self.slots[..];
+        let rule = self.rule;
+        let seed = *seed;
         // All hashes first: an eviction is a branch that is often mispredicted, and the sooner it is known the less is
         // lost. With the hash in the same loop a batch ran at 2.0 times the yardstick of `cargo bench`, so at 2.2.
         let mut indices = [0u32; CHUNK];
@@ -218,7 +220,8 @@ mod tests {
     use super::*;
 
     fn offer(heavy: &mut VotingFilter<4>, key: u32, weight: u32) -> (HandedOn<4>, Offer) {
-        let (key, mut out) = (key.to_le_bytes(), HandedOn::NOTHING);
+        let key = key.to_le_bytes();
+        let mut out = HandedOn::NOTHING;
         let offer = heavy.offer(HashSeed::new(1.into()).hash(&key), &key, weight, &mut out);
         (out, offer)
     }

@@ -47,7 +47,8 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
         }
         // All memory first: where there is none, the sketch goes on as it was.
         let light = Light::new(config, self.light.seed.rehashed(config.seed))?;
-        let (heavy, holders) = (self.heavy.resized(&config.shape)?, self.holders()?);
+        let heavy = self.heavy.resized(&config.shape)?;
+        let holders = self.holders()?;
         self.cut(sink);
         (self.light, self.heavy) = (light, heavy);
         sink.report(Report::Open { config: &config, opening: Opening::Change });

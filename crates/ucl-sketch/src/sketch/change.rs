@@ -101,7 +101,9 @@ impl UclSketch {
             Size::Shape(shape) => shape,
             Size::Memory(Bytes(memory)) => {
                 let decoder = self.with_control(|control| control.settings().decoder);
-                let (keys, interval, rule) = (config.keys, self.interval, Some(config.rule));
+                let keys = config.keys;
+                let interval = self.interval;
+                let rule = Some(config.rule);
                 let (base, heavy) = (config.shape.base, config.shape.heavy);
                 plan(decoder, Request { memory, keys, base, heavy, interval, rule, ..Request::default() })?.shape
             }

@@ -50,7 +50,8 @@ pub(super) struct Sections<'a> {
 impl<'a> Sections<'a> {
     /// Takes a file apart, and checks every length and checksum.
     pub(super) fn unpack(file: &'a [u8]) -> Result<Self, LoadError> {
-        let (found, begun) = (file.len() as u64, file.len().min(MAGIC.len()));
+        let found = file.len() as u64;
+        let begun = file.len().min(MAGIC.len());
         if file.is_empty() || file[..begun] != MAGIC[..begun] {
             return Err(LoadError::NotAState);
         }
@@ -64,7 +65,8 @@ impl<'a> Sections<'a> {
         if version == 0 {
             return Err(damaged("there is no version 0".into()));
         }
-        let (count, length) = (u32::from_le_bytes(part(head, 12)), u64::from_le_bytes(part(head, 16)));
+        let count = u32::from_le_bytes(part(head, 12));
+        let length = u64::from_le_bytes(part(head, 16));
         if found < length {
             return Err(LoadError::Truncated { found, expected: length });
         }
@@ -82,7 +84,8 @@ impl<'a> Sections<'a> {
         };
         let mut sections: Vec<(Section, &[u8])> = Vec::new();
         for entry in table.as_chunks::<ENTRY>().0 {
-            let (number, length) = (u32::from_le_bytes(part(entry, 0)), u64::from_le_bytes(part(entry, 8)));
+            let number = u32::from_le_bytes(part(entry, 0));
+            let length = u64::from_le_bytes(part(entry, 8));
             let known = Section::ALL.into_iter().find(|&section| section as u32 == number);
             let section = known.ok_or_else(|| damaged(format!("there is no section {number}")))?;
             if sections.iter().any(|&(other, _)| other == section) {

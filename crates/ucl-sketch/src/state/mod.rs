@@ -210,7 +210,8 @@ impl UclSketch {
     ///
     /// A symbolic link is followed, also one whose target is not there yet: the target is written and the link stays.
     pub fn save(&mut self, path: impl AsRef<Path>) -> Result<(), SaveError> {
-        let (bytes, path) = (self.to_bytes()?, path.as_ref());
+        let bytes = self.to_bytes()?;
+        let path = path.as_ref();
         atomic::write(path, &bytes).map_err(|error| SaveError::Write { path: path.to_owned(), error })
     }
 
@@ -221,7 +222,9 @@ impl UclSketch {
 
     /// The state as the bytes of a file. The same state gives the same bytes.
     pub fn to_bytes(&mut self) -> Result<Vec<u8>, SaveError> {
-        let (plane, interval, until_cut) = (&self.plane, self.interval, self.until_cut);
+        let plane = &self.plane;
+        let interval = self.interval;
+        let until_cut = self.until_cut;
         let of_control = |control: &ControlPlane, settings: Settings, execution| -> Result<_, SaveError> {
             settings.check(plane.config())?;
             let ControlState { registry, counting, earlier, window, delta, model } = control.state()?;
@@ -307,7 +310,8 @@ impl UclSketch {
 pub fn read_file(path: impl AsRef<Path>) -> Result<Vec<u8>, LoadError> {
     let path = path.as_ref();
     let read = || -> std::io::Result<Vec<u8>> {
-        let (mut file, mut bytes) = (File::open(path)?, Vec::new());
+        let mut file = File::open(path)?;
+        let mut bytes = Vec::new();
         Read::by_ref(&mut file).take(HEAD as u64).read_to_end(&mut bytes)?;
         // One more, to notice what follows.
         file.take(container::bytes_after(&bytes).saturating_add(1)).read_to_end(&mut bytes)?;

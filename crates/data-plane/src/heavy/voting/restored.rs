@@ -15,7 +15,9 @@ impl<const N: usize> RestoredHeavy<N> for VotingFilter<N> {
         let known = self.rule == Rule::new(shape.vote_ratio);
         ensure(known, || format!("a vote ratio of {vote_ratio} with a limit of {limit}, not {}", shape.vote_ratio))?;
         for (index, slot) in self.slots.iter().enumerate() {
-            let (counts, count, old) = (slot.counts(), slot.counts() & COUNT, slot.counts() >> 32);
+            let counts = slot.counts();
+            let count = counts & COUNT;
+            let old = counts >> 32;
             if count == 0 {
                 let empty = counts & !(TAKEN | DIRTY) == EMPTY;
                 ensure(empty, || format!("heavy slot {index} is neither empty nor held"))?;
