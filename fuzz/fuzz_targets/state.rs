@@ -23,14 +23,14 @@ fuzz_target!(|bytes: &[u8]| {
     }
     // A file may ask for any number of iterations, up to a limit that is too high for a fuzzer's patience.
     if sketch.with_control(|control| control.settings().em.iterations) < 1000
-        && let Ok(view) = sketch.view()
+        && let Ok(view) = sketch.query_view()
     {
         assert!(view.all().all(|(_, answer)| answer.lower <= answer.estimate && answer.estimate <= answer.upper));
         let _ = (view.entropy(), view.mean_bound_width(), view.histogram(), view.estimated_lost_keys());
         // Nor training steps.
         if sketch.with_control(|control| control.network().is_none()) {
             sketch.cut();
-            let _ = sketch.view();
+            let _ = sketch.query_view();
         }
     }
 });

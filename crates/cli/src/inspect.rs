@@ -98,7 +98,7 @@ impl Inspected {
     fn new(summary: &Summary, bytes: usize, stored: Stored) -> anyhow::Result<Self> {
         let Stored { mut sketch, reading, .. } = stored;
         // A view knows the keys that only the heavy part has seen, too: the number that every command gives.
-        let keys = sketch.view()?.keys();
+        let keys = sketch.query_view()?.keys();
         let part = |(name, bytes): &(&'static str, usize)| Part { name: (*name).to_owned(), bytes: *bytes };
         let parts = |memory: ucl_sketch::Memory| memory.parts().iter().map(part).collect();
         let section = |(section, bytes): &(Section, usize)| Part { name: section.to_string(), bytes: *bytes };

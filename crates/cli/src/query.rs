@@ -40,7 +40,7 @@ Examples:
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let Stored { mut sketch, reading: Reading { format, .. }, .. } = Stored::load(&args.state)?;
     train_if_not_ready(&mut sketch)?;
-    let view = sketch.view()?;
+    let view = sketch.query_view()?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut rows = Vec::new();
     let mut answer = |key: Vec<u8>| -> anyhow::Result<()> {

@@ -29,7 +29,7 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let Stored { mut sketch, reading, .. } = Stored::load(&args.state)?;
     train_if_not_ready(&mut sketch)?;
-    let view = sketch.view()?;
+    let view = sketch.query_view()?;
     let row = |(id, answer)| Row::new(Key::known(&view, &reading.format, id), answer);
     let rows: Vec<Row> = view.top(args.top).into_iter().map(row).collect();
     if !args.json {

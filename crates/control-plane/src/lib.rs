@@ -44,8 +44,8 @@ mod tight;
 mod view;
 mod window;
 
-pub use decoder::DecoderKind;
 pub use decoder::judge::{Fallback, Verdict};
+pub use decoder::{DecodeError, DecoderKind};
 pub use plane::{ControlPlane, Fault, TrainingJob};
 pub use probable::PROBABILITY;
 pub use registry::{KeyId, Registry};

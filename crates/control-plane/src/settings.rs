@@ -43,7 +43,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            decoder: DecoderKind::Em,
+            decoder: DecoderKind::default(),
             window: 128,
             train_every: Some(128),
             train_budget: None,

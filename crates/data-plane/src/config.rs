@@ -203,21 +203,21 @@ impl fmt::Display for Memory {
     }
 }
 
-/// A configuration or a request that cannot be met.
+/// A configuration that cannot be met.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// Shorten the key, or hash it before.
-    #[error("a key of {bytes} bytes is longer than {MAX_KEY_BYTES}")]
+    /// Keys were to be longer than any key may be.
+    #[error("keys of {bytes} bytes are longer than {MAX_KEY_BYTES}")]
     KeyTooLong {
-        /// Its length.
+        /// The length asked for.
         bytes: usize,
     },
-    /// Give keys of the configured size, or configure keys of any length.
-    #[error("a key of {got} bytes does not fit a sketch of {want}-byte keys")]
+    /// The sketch has keys of another size.
+    #[error("keys of {got} bytes do not fit a sketch of {want}-byte keys")]
     KeySize {
-        /// Configured.
+        /// Bytes of the sketch's keys.
         want: usize,
-        /// Given.
+        /// Bytes of the keys given.
         got: usize,
     },
     /// Build the data plane with the heavy part that its configuration names.
@@ -254,43 +254,7 @@ pub enum ConfigError {
         /// Largest allowed.
         most: u64,
     },
-    /// Insert through [`DataPlane::insert_bytes`](crate::DataPlane::insert_bytes).
-    #[error("a sketch of keys of any length takes them whole, one by one")]
-    Digests,
-    /// Insert through [`DataPlane::insert`](crate::DataPlane::insert), or configure keys of any length.
-    #[error("a sketch of 16-byte keys takes no keys of other lengths")]
-    NoDigests,
-    /// Give whole keys.
-    #[error("{bytes} bytes are not a whole number of {key_bytes}-byte keys")]
-    Ragged {
-        /// Given.
-        bytes: usize,
-        /// Bytes of a key.
-        key_bytes: usize,
-    },
-    /// Give one weight for each key.
-    #[error("{weights} weights for {keys} keys")]
-    Weights {
-        /// Keys given.
-        keys: usize,
-        /// Weights given.
-        weights: usize,
-    },
     /// Ask for a smaller sketch.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
-    /// An item must count for something, and below 2^63.
-    #[error("an item's weight is from 1 to 2^63 - 1, not {weight}")]
-    Weight {
-        /// Given.
-        weight: u64,
-    },
-    /// Start a new sketch: the weight of a stream stays below 2^63, as the control plane's counters do.
-    #[error("the weight of the stream would pass 2^63: {total} so far, and {weight} more")]
-    TotalWeight {
-        /// So far.
-        total: u64,
-        /// Given.
-        weight: u64,
-    },
 }

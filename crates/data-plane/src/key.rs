@@ -8,7 +8,7 @@ use core::fmt;
 
 use siphasher::sip128::SipHasher24;
 
-use crate::ConfigError;
+use crate::{ConfigError, InsertError};
 use crate::seed::Hashing;
 
 /// The longest key that can be counted, in bytes.
@@ -55,19 +55,19 @@ impl KeyFormat {
     /// Returns an error if keys may not have this many bytes.
     ///
     /// ```
-    /// use ucl_data_plane::{ConfigError, KeyFormat};
-    /// assert_eq!(KeyFormat::Fixed(4).check(3), Err(ConfigError::KeySize { want: 4, got: 3 }));
-    /// assert_eq!(KeyFormat::Digest.check(70_000), Err(ConfigError::KeyTooLong { bytes: 70_000 }));
+    /// use ucl_data_plane::{InsertError, KeyFormat};
+    /// assert_eq!(KeyFormat::Fixed(4).check(3), Err(InsertError::KeySize { want: 4, got: 3 }));
+    /// assert_eq!(KeyFormat::Digest.check(70_000), Err(InsertError::KeyTooLong { bytes: 70_000 }));
     /// ```
     ///
     /// # Errors
     /// If the size is not the format's, or above [`MAX_KEY_BYTES`].
     #[inline]
-    pub fn check(self, bytes: usize) -> Result<(), ConfigError> {
+    pub fn check(self, bytes: usize) -> Result<(), InsertError> {
         match self {
             _ if self.admits(bytes) => Ok(()),
-            Self::Fixed(want) => Err(ConfigError::KeySize { want: want.into(), got: bytes }),
-            Self::Digest => Err(ConfigError::KeyTooLong { bytes }),
+            Self::Fixed(want) => Err(InsertError::KeySize { want: want.into(), got: bytes }),
+            Self::Digest => Err(InsertError::KeyTooLong { bytes }),
         }
     }
 

@@ -41,6 +41,7 @@ mod config;
 pub mod counters;
 mod hash;
 pub mod heavy;
+mod insert_error;
 mod key;
 mod plane;
 mod report;
@@ -60,6 +61,7 @@ pub use heavy::{
     AnyHeavy, AugmentedFilter, ElasticBuckets, HandedOn, HeavyChange, HeavyKind, HeavyPart, Offer, Reason, SlotChange,
     UnknownHeavy, VotingFilter,
 };
+pub use insert_error::InsertError;
 pub use key::{DigestKey, KeyFormat, MAX_KEY_BYTES, SHORT_KEY_BYTES};
 pub use plane::{DataPlane, MergeError};
 pub use report::{Cut, CutTotals, KeyFlags, KeyRef, Opening, Report, ReportRule, ReportSink, UnknownRule};

@@ -17,6 +17,7 @@ use crate::config::{Config, ConfigError, Memory};
 use crate::counters::{Counters, Unsigned, Word};
 use crate::hash::{HashSeed, KeyHash, MAX_DEGREE};
 use crate::heavy::{AnyHeavy, CHUNK, HandedOn, HeavyPart, Offer, Reason, VotingFilter};
+use crate::insert_error::InsertError;
 use crate::key::{DigestKey, KeyFormat};
 use crate::report::{Cut, CutTotals, KeyFlags, KeyRef, Report, ReportRule, ReportSink};
 use crate::resend::{Refresh, Rotation};
@@ -154,7 +155,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
 
     /// Inserts one item.
     #[inline]
-    pub fn insert(&mut self, key: &[u8; N], weight: u64, sink: &mut impl ReportSink) -> Result<(), ConfigError> {
+    pub fn insert(&mut self, key: &[u8; N], weight: u64, sink: &mut impl ReportSink) -> Result<(), InsertError> {
         self.check_keys()?;
         self.totals.take(weight)?;
         if weight >= u64::from(self.heavy.weight_limit()) {
@@ -167,14 +168,14 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
 
     /// Keys of any length go through [`DataPlane::insert_bytes`]: here they would be taken for their digests.
     #[inline(always)]
-    fn check_keys(&self) -> Result<(), ConfigError> {
+    fn check_keys(&self) -> Result<(), InsertError> {
         // Settled by the compiler for all other sizes.
-        if N == 16 && self.light.config.keys == KeyFormat::Digest { Err(ConfigError::Digests) } else { Ok(()) }
+        if N == 16 && self.light.config.keys == KeyFormat::Digest { Err(InsertError::Digests) } else { Ok(()) }
     }
 
     /// Returns an error if a batch of so many items would be refused: a weight that is not allowed, a total that would
     /// pass 2^63, or another number of weights than of items. Items have weight 1 if no weights are given.
-    pub fn check_batch(&self, items: usize, weights: Option<&[u64]>) -> Result<(), ConfigError> {
+    pub fn check_batch(&self, items: usize, weights: Option<&[u64]>) -> Result<(), InsertError> {
         self.totals.with(items, weights).map(drop)
     }
 
@@ -206,7 +207,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
     /// # Errors
     /// If the weight of the stream would pass 2^63. Then none of the items counts.
     #[inline]
-    pub fn insert_batch(&mut self, keys: &[[u8; N]], sink: &mut impl ReportSink) -> Result<(), ConfigError> {
+    pub fn insert_batch(&mut self, keys: &[[u8; N]], sink: &mut impl ReportSink) -> Result<(), InsertError> {
         self.check_keys()?;
         self.totals = self.totals.with(keys.len(), None)?;
         self.deferred(keys, |_| 1, sink);
@@ -223,7 +224,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         keys: &[[u8; N]],
         weights: &[u64],
         sink: &mut impl ReportSink,
-    ) -> Result<(), ConfigError> {
+    ) -> Result<(), InsertError> {
         self.check_keys()?;
         // All or nothing: the whole batch is checked before any of it counts.
         self.totals = self.totals.with(keys.len(), Some(weights))?;
@@ -298,10 +299,10 @@ impl<H: HeavyPart<16>> DataPlane<16, H> {
     /// Inserts one item whose key may have any length up to
     /// [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES). The slot holds its digest, so the key is reported
     /// in full when it is first seen.
-    pub fn insert_bytes(&mut self, key: &[u8], weight: u64, sink: &mut impl ReportSink) -> Result<(), ConfigError> {
+    pub fn insert_bytes(&mut self, key: &[u8], weight: u64, sink: &mut impl ReportSink) -> Result<(), InsertError> {
         let format = self.light.config.keys;
         if format != KeyFormat::Digest {
-            return Err(ConfigError::NoDigests);
+            return Err(InsertError::NoDigests);
         }
         format.check(key.len())?;
         self.totals.take(weight)?;

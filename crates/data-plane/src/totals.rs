@@ -1,6 +1,6 @@
 //! What a stream comes to, and how much it may weigh.
 
-use crate::config::ConfigError;
+use crate::insert_error::InsertError;
 
 /// The largest weight of an item, and of all items of a stream together: 2^63 - 1.
 ///
@@ -10,21 +10,21 @@ pub const MAX_WEIGHT: u64 = i64::MAX as u64;
 /// Returns the weight of a stream of weight `total` after one more item.
 ///
 /// ```
-/// use ucl_data_plane::{ConfigError, MAX_WEIGHT, add_weight};
+/// use ucl_data_plane::{InsertError, MAX_WEIGHT, add_weight};
 /// assert_eq!(add_weight(7, 5), Ok(12));
-/// assert_eq!(add_weight(7, 0), Err(ConfigError::Weight { weight: 0 }));
-/// let too_much = ConfigError::TotalWeight { total: 7, weight: MAX_WEIGHT };
+/// assert_eq!(add_weight(7, 0), Err(InsertError::Weight { weight: 0 }));
+/// let too_much = InsertError::TotalWeight { total: 7, weight: MAX_WEIGHT };
 /// assert_eq!(add_weight(7, MAX_WEIGHT), Err(too_much));
 /// ```
 ///
 /// # Errors
 /// If the item weighs nothing or more than [`MAX_WEIGHT`], or the stream would.
 #[inline(always)]
-pub fn add_weight(total: u64, weight: u64) -> Result<u64, ConfigError> {
+pub fn add_weight(total: u64, weight: u64) -> Result<u64, InsertError> {
     if weight == 0 || weight > MAX_WEIGHT {
-        return Err(ConfigError::Weight { weight });
+        return Err(InsertError::Weight { weight });
     }
-    joint_weight(total, weight).ok_or(ConfigError::TotalWeight { total, weight })
+    joint_weight(total, weight).ok_or(InsertError::TotalWeight { total, weight })
 }
 
 /// Returns the weight of two streams together, or `None` if it is more than [`MAX_WEIGHT`].
@@ -45,7 +45,7 @@ pub(crate) struct StreamTotals {
 impl StreamTotals {
     /// Adds an item, unless its weight is not allowed.
     #[inline(always)]
-    pub fn take(&mut self, weight: u64) -> Result<(), ConfigError> {
+    pub fn take(&mut self, weight: u64) -> Result<(), InsertError> {
         add_weight(self.weight, weight)?;
         self.add(1, weight, weight);
         Ok(())
@@ -53,16 +53,16 @@ impl StreamTotals {
 
     /// The totals after so many more items, of weight 1 if none is given. The sketch itself is as
     /// it was.
-    pub fn with(mut self, items: usize, weights: Option<&[u64]>) -> Result<Self, ConfigError> {
+    pub fn with(mut self, items: usize, weights: Option<&[u64]>) -> Result<Self, InsertError> {
         match weights {
             Some(weights) if weights.len() != items => {
-                return Err(ConfigError::Weights { keys: items, weights: weights.len() });
+                return Err(InsertError::Weights { keys: items, weights: weights.len() });
             }
             Some(weights) => weights.iter().try_for_each(|&weight| self.take(weight))?,
             None if items == 0 => {}
             None => {
                 let more = items as u64;
-                let too_much = ConfigError::TotalWeight { total: self.weight, weight: more };
+                let too_much = InsertError::TotalWeight { total: self.weight, weight: more };
                 joint_weight(self.weight, more).ok_or(too_much)?;
                 self.add(more, more, 1);
             }

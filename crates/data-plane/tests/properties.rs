@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 use ucl_data_plane::{
-    AnyHeavy, Base, BaseMap, BloomKind, ColumnMap, Config, ConfigError, CounterBits, DataPlane, HashSeed, HeavyKind,
-    HeavyPart, KeyFlags, KeyFormat, KeyRef, Report, ReportRule, Shape,
+    AnyHeavy, Base, BaseMap, BloomKind, ColumnMap, Config, CounterBits, DataPlane, HashSeed, HeavyKind, HeavyPart,
+    InsertError, KeyFlags, KeyFormat, KeyRef, Report, ReportRule, Shape,
 };
 
 /// What a control plane would have gathered.
@@ -299,8 +299,8 @@ fn bad_requests_are_named() {
     let nowhere = &mut |_: Report<'_>| ();
     let digests = Config { keys: KeyFormat::Digest, ..config };
     let mut long = DataPlane::<16>::new(digests).unwrap();
-    assert_eq!(long.insert(&[0; 16], 1, nowhere), Err(ConfigError::Digests));
-    assert_eq!(long.insert_batch(&[[0; 16]], nowhere), Err(ConfigError::Digests));
+    assert_eq!(long.insert(&[0; 16], 1, nowhere), Err(InsertError::Digests));
+    assert_eq!(long.insert_batch(&[[0; 16]], nowhere), Err(InsertError::Digests));
     let mut whole = DataPlane::<16>::new(Config { keys: KeyFormat::Fixed(16), ..config }).unwrap();
-    assert_eq!(whole.insert_bytes(b"key", 1, nowhere), Err(ConfigError::NoDigests));
+    assert_eq!(whole.insert_bytes(b"key", 1, nowhere), Err(InsertError::NoDigests));
 }

@@ -93,7 +93,7 @@ fn run(stream: &Recording, lever: &Lever, interval: u64, seed: u64) -> Result<[f
         }
     }
     sketch.cut();
-    let view = sketch.view()?;
+    let view = sketch.query_view()?;
     let mut meter = ErrorMeter::default();
     for (key, count) in stream.truth().iter() {
         meter.add(count, view.estimate(key).estimate);

@@ -465,7 +465,7 @@ impl Measured {
             if train {
                 sketch.train()?;
             }
-            *view = Some(Box::new(sketch.view()?));
+            *view = Some(Box::new(sketch.query_view()?));
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ucl_sketch::{Base, ConfigError, CounterBits, Fault, HeavyKind, KeyFormat, Memory, ReportRule, Shape};
+use ucl_sketch::{Base, CounterBits, Fault, HeavyKind, InsertError, KeyFormat, Memory, ReportRule, Shape};
 use ucl_streams::Batch;
 
 use crate::recording::Recording;
@@ -177,7 +177,7 @@ pub enum SystemError {
     Build(#[from] ucl_sketch::BuildError),
     /// Mend the stream.
     #[error(transparent)]
-    Input(#[from] ConfigError),
+    Input(#[from] InsertError),
     /// Choose another change, or other settings.
     #[error("the sketch cannot change so: {0}")]
     Change(String),

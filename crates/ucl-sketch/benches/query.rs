@@ -18,7 +18,7 @@ fn main() {
     let keys: Vec<[u8; 4]> = ZipfKeys::new(1.1, 100_000, 7).take(ITEMS).collect();
     let mut sketch = UclSketch::builder().memory("64KB").key_bytes(4).seed(1).build().expect("a valid sketch");
     sketch.insert_batch(&keys).expect("keys of 4 bytes");
-    let view = sketch.view().expect("a sound sketch");
+    let view = sketch.query_view().expect("a sound sketch");
     let mut yardstick = CountMinSketch::<u32>::with_seed(4, 4096, 1).expect("a valid shape");
     keys.iter().for_each(|key| yardstick.update(key));
 

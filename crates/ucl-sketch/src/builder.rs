@@ -1,4 +1,7 @@
-//! Two doors: by target (`memory`, `expected_keys`) or by shape.
+//! Settings of a sketch: a budget (`memory`) or exact sizes (`shape`), and the rest.
+
+use std::hash::{BuildHasher, RandomState};
+use std::marker::PhantomData;
 
 use serde::{Deserialize, Serialize};
 use ucl_control_plane::{DecoderKind, Settings, SettingsError};
@@ -7,6 +10,7 @@ use ucl_wire::WireError;
 
 use crate::background::NoThread;
 use crate::bytes::{Bytes, ParseBytesError};
+use crate::key::{ByteKey, Key};
 use crate::plan::{BudgetError, Plan, Request, plan};
 use crate::sketch::UclSketch;
 
@@ -16,7 +20,7 @@ use crate::sketch::UclSketch;
 /// use ucl_sketch::{Execution, UclSketch};
 /// let mut sketch = UclSketch::builder().execution(Execution::Background).build()?;
 /// sketch.insert(b"never waits")?;
-/// assert_eq!(sketch.view()?.estimate(b"never waits").estimate, 1);
+/// assert_eq!(sketch.view().estimate("never waits").count, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,8 +48,8 @@ pub enum Execution {
 /// assert!(sketch.memory().total() <= 32_768);
 /// # Ok::<(), ucl_sketch::BuildError>(())
 /// ```
-#[derive(Clone, Debug)]
-pub struct Builder {
+#[derive(Debug)]
+pub struct Builder<K = ByteKey> {
     memory: Result<Bytes, ParseBytesError>,
     shape: Option<Shape>,
     keys: Result<KeyFormat, ConfigError>,
@@ -56,13 +60,23 @@ pub struct Builder {
     rule: Option<ReportRule>,
     interval: Option<Option<u64>>,
     settings: Settings,
-    seed: Seed,
+    seed: Option<u128>,
+    hashing: Hashing,
     execution: Execution,
     measure_uplink: bool,
+    key_type: PhantomData<fn() -> K>,
+}
+
+// Derived, these would ask it of the key.
+impl<K> Clone for Builder<K> {
+    fn clone(&self) -> Self {
+        self.clone_for()
+    }
 }
 
 /// A sketch that cannot be built.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BuildError {
     /// Write the size as in `64KB`.
     #[error(transparent)]
@@ -99,15 +113,62 @@ impl Default for Builder {
             heavy: None,
             rule: None,
             interval: None,
-            settings: Settings { decoder: DecoderKind::Delta, ..Settings::default() },
-            seed: 0.into(),
+            settings: Settings::default(),
+            seed: None,
+            hashing: Hashing::default(),
             execution: Execution::default(),
             measure_uplink: false,
+            key_type: PhantomData,
         }
     }
 }
 
 impl Builder {
+    /// Sets the type of the keys (default: text or bytes): integers, addresses, strings, tuples.
+    ///
+    /// ```
+    /// use ucl_sketch::UclSketch;
+    /// let mut sketch = UclSketch::builder().keys::<(u32, String)>().build()?;
+    /// sketch.insert((7, "tea".to_owned()))?;
+    /// assert_eq!(sketch.view().estimate((7, "tea".to_owned())).count, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn keys<K: Key>(self) -> Builder<K> {
+        let keys = K::SIZE.map_or(Ok(KeyFormat::Digest), KeyFormat::for_key_bytes);
+        Builder { keys, ..self.clone_for() }
+    }
+
+    /// Sets the number of bytes that every key has. Keys of 4, 8, 13 and 16 bytes sit in the slots as
+    /// they are. Without it, keys may have any length up to 65,535 bytes.
+    pub fn key_bytes(mut self, bytes: usize) -> Self {
+        self.keys = KeyFormat::for_key_bytes(bytes);
+        self
+    }
+}
+
+impl<K> Builder<K> {
+    fn clone_for<L>(&self) -> Builder<L> {
+        Builder {
+            memory: self.memory.clone(),
+            shape: self.shape,
+            keys: self.keys.clone(),
+            expected_keys: self.expected_keys,
+            counter_bits: self.counter_bits,
+            base: self.base,
+            heavy: self.heavy,
+            rule: self.rule,
+            interval: self.interval,
+            settings: self.settings.clone(),
+            seed: self.seed,
+            hashing: self.hashing,
+            execution: self.execution,
+            measure_uplink: self.measure_uplink,
+            key_type: PhantomData,
+        }
+    }
+}
+
+impl<K: Key> Builder<K> {
     /// The budget of the data plane (64KB unless told), as text: `"64KB"`. The planner chooses the shape.
     pub fn memory(mut self, size: &str) -> Self {
         self.memory = size.parse();
@@ -123,13 +184,6 @@ impl Builder {
     /// A shape by hand, instead of a budget.
     pub fn shape(mut self, shape: Shape) -> Self {
         self.shape = Some(shape);
-        self
-    }
-
-    /// Every key has this many bytes: 4, 8, 13 and 16 sit in the slots as they are. Without it, keys may have any length
-    /// up to 65,535 bytes.
-    pub fn key_bytes(mut self, bytes: usize) -> Self {
-        self.keys = KeyFormat::for_key_bytes(bytes);
         self
     }
 
@@ -201,16 +255,18 @@ impl Builder {
         self
     }
 
-    /// Fixes every hash, weight and random choice (default: 0). Where keys may be hostile, draw all 128 bits at random.
+    /// Fixes every hash, weight and random choice (default: 128 random bits). Sketches that are to be
+    /// merged need the same seed. Whoever knows the seed can choose keys that spoil the estimates, so
+    /// where keys may be hostile it has to be random and secret.
     pub fn seed(mut self, seed: u128) -> Self {
-        self.seed = self.seed.with_value(seed);
+        self.seed = Some(seed);
         self
     }
 
-    /// The hash functions (default: the present ones). A sketch that is to be merged with one that an
-    /// earlier version began needs those of that version.
+    /// Sets the hash functions (default: the present ones). A sketch that is to be merged with one that
+    /// an earlier version began needs those of that version.
     pub fn hashing(mut self, hashing: Hashing) -> Self {
-        self.seed = self.seed.with_hashing(hashing);
+        self.hashing = hashing;
         self
     }
 
@@ -254,7 +310,8 @@ impl Builder {
             return Err(BuildError::Interval);
         }
         planned.shape.validate()?;
-        Ok((Config { keys, shape: planned.shape, rule: self.rule.unwrap_or(planned.rule), seed: self.seed }, interval))
+        let seed = Seed::new(self.seed.unwrap_or_else(random_seed)).with_hashing(self.hashing);
+        Ok((Config { keys, shape: planned.shape, rule: self.rule.unwrap_or(planned.rule), seed }, interval))
     }
 
     fn default_interval(&self) -> Option<u64> {
@@ -266,9 +323,16 @@ impl Builder {
     }
 
     /// Builds the sketch.
-    pub fn build(self) -> Result<UclSketch, BuildError> {
+    pub fn build(self) -> Result<UclSketch<K>, BuildError> {
         let (config, interval) = self.plan()?;
         let settings = Settings { seed: config.seed.folded(), ..self.settings };
         UclSketch::new(config, settings, interval, self.execution, self.measure_uplink)
     }
+}
+
+/// 128 bits from the system's randomness, which keys the standard library's hash maps.
+fn random_seed() -> u128 {
+    let random = RandomState::new();
+    let half = |number: u8| u128::from(random.hash_one(number));
+    half(0) | half(1) << 64
 }

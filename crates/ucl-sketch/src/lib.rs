@@ -1,54 +1,69 @@
-//! Near-exact counts per key of an unbounded stream, in kilobytes.
+//! Counts how often each key occurs in a stream, near-exactly, in a few kilobytes.
 //!
-//! How often did each key occur, in a stream too big to count exactly? A hash map of counts is the right tool where it
-//! fits. Where it does not (a switch, a kernel hook, a cache-sized budget) but a server stands behind, UCL-sketch counts in
-//! a fixed budget (the [data plane](ucl_data_plane)) and recovers every key's count from the counters (the
-//! [control plane](ucl_control_plane)), as a whole number with guaranteed bounds.
+//! A hash map of counts is the right tool where it fits. Where it does not (a switch, a kernel hook, a
+//! budget of kilobytes) but a server stands behind, UCL-sketch counts in a fixed budget (the *data
+//! plane*) and recovers every key's count from the counters (the *control plane*). Every count comes
+//! with a range in which the true count is guaranteed to lie.
 //!
 //! ```
 //! use ucl_sketch::UclSketch;
 //!
-//! let mut sketch = UclSketch::builder().memory("16KB").key_bytes(4).seed(1).build()?;
-//! for i in 0..50_000u32 {
-//!     sketch.insert(&(i % 3000).to_le_bytes())?; // 3,000 keys: a hash map would take about 100KB
+//! let mut sketch = UclSketch::builder().memory("64KB").build()?;
+//! for word in "to be or not to be".split(' ') {
+//!     sketch.insert(word)?;
 //! }
-//! let view = sketch.view()?;
-//! for (key, answer) in view.top(3) {
-//!     println!("{:?}: {} in {}..={}", view.registry().key(key), answer.estimate, answer.lower, answer.upper);
+//! for hit in sketch.view().top(10) {
+//!     println!("{}: {} ({}..={})", hit.key(), hit.count, hit.lower, hit.upper);
 //! }
-//! let seven = view.estimate(&7u32.to_le_bytes());
-//! assert!(seven.lower <= 17 && 17 <= seven.upper);
+//! assert_eq!(sketch.view().estimate("be").count, 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A sketch may change in mid-stream ([`UclSketch::rehash`], [`UclSketch::resize`]) without forgetting, start again
-//! ([`UclSketch::reset`]), and take over another one's counts ([`UclSketch::merge`]).
+//! - [`UclSketch::builder`] sets the memory, the type of the keys and everything else ([`Builder`]).
+//! - [`UclSketch::insert`] counts an item, [`UclSketch::insert_weighted`] one with a weight,
+//!   [`UclSketch::insert_all`] and [`UclSketch::insert_batch`] many.
+//! - [`UclSketch::view`] returns the counts at one moment ([`View`]): [`View::top`], [`View::estimate`],
+//!   [`View::iter`]. Each answer is a [`Hit`].
+//! - Keys are text or bytes, or any [`Key`]: integers, addresses, tuples ([`Builder::keys`]).
+//! - [`UclSketch::save`] and [`UclSketch::load`] keep a sketch in a file, [`UclSketch::merge`] adds the
+//!   counts of another one, [`UclSketch::rehash`] and [`UclSketch::resize`] change it in mid-stream.
 //!
-//! The [`Builder`] has two doors: by target ([`Builder::memory`]) and by shape ([`Builder::shape`]). The writer
-//! ([`UclSketch`]) and the reader ([`QueryView`]) are different types; a view is one consistent moment and never changes.
+//! Everything below these types can be used by itself: the [data plane](ucl_data_plane), the
+//! [wire format](ucl_wire) and the [control plane](ucl_control_plane).
 
 mod background;
 mod builder;
 mod bytes;
+mod hit;
+mod key;
 mod pipeline;
 pub mod plan;
 mod plane;
 mod sketch;
 pub mod state;
+mod view;
 
 pub use background::NoThread;
 pub use builder::{BuildError, Builder, Execution};
 pub use bytes::{Bytes, ParseBytesError};
+pub use hit::Hit;
+pub use key::{AsKey, ByteKey, Key, KeyName};
 pub use sketch::{ChangeError, MergeError, Size, UclSketch};
 pub use state::{LoadError, SaveError};
 pub use ucl_control_plane::{
-    BoundKind, Change, ChangeKind, ControlPlane, DecoderKind, EpochCounts, Estimate, Fallback, Fault, KeyId, QueryView,
-    Registry, SelfCheck, Series, Settings, Source, Verdict,
+    BoundKind, Change, ChangeKind, ControlPlane, DecodeError, DecoderKind, EpochCounts, Estimate, Fallback, Fault,
+    KeyId, QueryView, Registry, SelfCheck, Series, Settings, Source, Verdict,
 };
 pub use ucl_data_plane::{
-    Base, BloomKind, Config, ConfigError, CounterBits, Hashing, HeavyKind, KeyFormat, Memory, OutOfMemory,
+    Base, BloomKind, Config, ConfigError, CounterBits, Hashing, HeavyKind, InsertError, KeyFormat, Memory, OutOfMemory,
     ParseSeedError, ReportRule, Seed, Shape,
 };
 pub use ucl_equations::em;
 pub use ucl_learned as learned;
 pub use ucl_wire::Uplink;
+pub use view::View;
+
+/// The README's program, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use ucl_data_plane::{
-    AnyHeavy, Config, ConfigError, DataPlane, DigestKey, Inconsistent, KeyFormat, Memory, MergeError, ReportSink,
+    AnyHeavy, Config, ConfigError, DataPlane, DigestKey, Inconsistent, InsertError, KeyFormat, Memory, MergeError, ReportSink,
 };
 
 /// A data plane for keys of `N` bytes in the slots, with any heavy part.
@@ -116,7 +116,7 @@ impl AnyPlane {
     }
 
     #[inline]
-    pub fn insert(&mut self, key: &[u8], weight: u64, sink: &mut impl ReportSink) -> Result<(), ConfigError> {
+    pub fn insert(&mut self, key: &[u8], weight: u64, sink: &mut impl ReportSink) -> Result<(), InsertError> {
         match self {
             Self::K4(plane) => plane.insert(sized(key)?, weight, sink),
             Self::K8(plane) => plane.insert(sized(key)?, weight, sink),
@@ -127,7 +127,7 @@ impl AnyPlane {
     }
 
     /// Whether a batch of `count` keys of one size can be inserted, whole.
-    pub fn check_batch(&self, key_bytes: usize, count: usize, weights: Option<&[u64]>) -> Result<(), ConfigError> {
+    pub fn check_batch(&self, key_bytes: usize, count: usize, weights: Option<&[u64]>) -> Result<(), InsertError> {
         self.config().keys.check(key_bytes)?;
         each!(self, plane => plane.check_batch(count, weights))
     }
@@ -140,16 +140,16 @@ impl AnyPlane {
         keys: &[u8],
         weights: Option<&[u64]>,
         sink: &mut impl ReportSink,
-    ) -> Result<(), ConfigError> {
+    ) -> Result<(), InsertError> {
         fn run<const N: usize>(
             plane: &mut Plane<N>,
             keys: &[u8],
             weights: Option<&[u64]>,
             sink: &mut impl ReportSink,
-        ) -> Result<(), ConfigError> {
+        ) -> Result<(), InsertError> {
             let (keys, rest) = keys.as_chunks::<N>();
             if !rest.is_empty() {
-                return Err(ConfigError::Ragged { bytes: keys.as_flattened().len() + rest.len(), key_bytes: N });
+                return Err(InsertError::Ragged { bytes: keys.as_flattened().len() + rest.len(), key_bytes: N });
             }
             match weights {
                 None => plane.insert_batch(keys, sink),
@@ -170,6 +170,6 @@ impl AnyPlane {
 }
 
 #[inline]
-fn sized<const N: usize>(key: &[u8]) -> Result<&[u8; N], ConfigError> {
-    key.try_into().map_err(|_| ConfigError::KeySize { want: N, got: key.len() })
+fn sized<const N: usize>(key: &[u8]) -> Result<&[u8; N], InsertError> {
+    key.try_into().map_err(|_| InsertError::KeySize { want: N, got: key.len() })
 }

@@ -1,15 +1,22 @@
 //! Both planes in one process.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
 use ucl_control_plane::{ControlPlane, Fault, QueryView, Settings};
-use ucl_data_plane::{Config, ConfigError, Memory, Report, ReportSink};
+use ucl_data_plane::{Config, InsertError, Memory, Report, ReportSink};
 use ucl_wire::{Encoder, Uplink};
 
 use crate::background::Background;
 use crate::builder::{BuildError, Builder, Execution};
+use crate::key::{AsKey, ByteKey, Key};
 use crate::pipeline::Pipeline;
 use crate::plane::AnyPlane;
+use crate::view::View;
+
+/// Keys of a fixed size are collected by this many before they are inserted.
+const BATCH: usize = 256;
 
 /// A message goes out.
 pub(crate) type Out = Box<dyn FnMut(&[u8]) + Send>;
@@ -24,23 +31,32 @@ pub(crate) fn nowhere() -> Out {
 /// ```
 /// use ucl_sketch::UclSketch;
 ///
-/// let mut sketch = UclSketch::builder().memory("64KB").seed(7).build()?;
+/// let mut sketch = UclSketch::builder().memory("64KB").build()?;
 /// for i in 0..100_000u64 {
-///     let page = format!("/page/{}", (i * i) % 1000);
-///     sketch.insert(page.as_bytes())?;
+///     sketch.insert(format!("/page/{}", (i * i) % 1000))?;
 /// }
-/// let view = sketch.view()?;
-/// let home = view.estimate(b"/page/0");
+/// let home = sketch.view().estimate("/page/0");
 /// assert!(home.lower <= 1000 && 1000 <= home.upper);
-/// assert_eq!(home.estimate, 1000);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct UclSketch {
+pub struct UclSketch<K = ByteKey> {
     pub(crate) plane: AnyPlane,
     pub(crate) control: Control,
     pub(crate) interval: Option<u64>,
     pub(crate) until_cut: u64,
     pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) keys: PhantomData<fn() -> K>,
+}
+
+impl<K> fmt::Debug for UclSketch<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UclSketch")
+            .field("config", self.plane.config())
+            .field("interval", &self.interval)
+            .field("items", &self.plane.items())
+            .field("weight", &self.plane.weight())
+            .finish_non_exhaustive()
+    }
 }
 
 pub(crate) enum Control {
@@ -117,11 +133,14 @@ pub use change::{ChangeError, Size};
 pub use merge::MergeError;
 
 impl UclSketch {
-    /// Settings by name; see [`Builder`].
+    /// Returns a builder with every setting at its default. Keys are text or bytes, unless
+    /// [`Builder::keys`] says otherwise.
     pub fn builder() -> Builder {
         Builder::default()
     }
+}
 
+impl<K: Key> UclSketch<K> {
     pub(crate) fn new(
         config: Config,
         settings: Settings,
@@ -139,7 +158,7 @@ impl UclSketch {
             Execution::Background => Control::Background(Background::start(config, settings)?),
         };
         let until_cut = interval.unwrap_or(u64::MAX);
-        let sketch = Self { plane, control, interval, until_cut, labels: BTreeMap::new() };
+        let sketch = Self { plane, control, interval, until_cut, labels: BTreeMap::new(), keys: PhantomData };
         Ok(if execution == Execution::Pipelined { sketch.pipelined() } else { sketch })
     }
 
@@ -167,19 +186,54 @@ impl UclSketch {
         Self { control, ..self }
     }
 
-    /// Inserts one item. A key that does not fit the sketch, or a weight that does not, is an error and changes nothing.
+    /// Inserts one item.
+    ///
+    /// # Errors
+    /// If the key does not fit the sketch, or the total weight would pass 2^63. The sketch is then as it was.
     #[inline]
-    pub fn insert(&mut self, key: &[u8]) -> Result<(), ConfigError> {
+    pub fn insert(&mut self, key: impl AsKey<K>) -> Result<(), InsertError> {
         self.insert_weighted(key, 1)
     }
 
-    /// Inserts one item of some weight (bytes, say), at least 1.
+    /// Inserts one item that counts `weight` times: a packet by its bytes, a purchase by its price.
+    ///
+    /// # Errors
+    /// If the key does not fit the sketch, the weight is 0 or above 2^63 - 1, or the total weight would
+    /// pass 2^63. The sketch is then as it was.
     #[inline]
-    pub fn insert_weighted(&mut self, key: &[u8], weight: u64) -> Result<(), ConfigError> {
+    pub fn insert_weighted(&mut self, key: impl AsKey<K>, weight: u64) -> Result<(), InsertError> {
         let plane = &mut self.plane;
-        with_sink!(&mut self.control, sink => plane.insert(key, weight, sink))?;
+        let control = &mut self.control;
+        key.with_key_bytes(|bytes| with_sink!(control, sink => plane.insert(bytes, weight, sink)))?;
         self.passed(1);
         Ok(())
+    }
+
+    /// Inserts all keys of an iterator. Keys of a fixed size go in batches, which is faster than one by one.
+    ///
+    /// ```
+    /// use ucl_sketch::UclSketch;
+    /// let mut sketch = UclSketch::builder().keys::<u64>().build()?;
+    /// sketch.insert_all((0..10_000).map(|i| i % 7))?;
+    /// assert_eq!(sketch.view().estimate(3).count, 1429);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a key does not fit the sketch, or the total weight would pass 2^63. The keys before it are counted.
+    pub fn insert_all(&mut self, keys: impl IntoIterator<Item = impl AsKey<K>>) -> Result<(), InsertError> {
+        let Some(size) = K::SIZE.filter(|&size| size > 0) else {
+            return keys.into_iter().try_for_each(|key| self.insert(key));
+        };
+        let mut batch = Vec::with_capacity(BATCH * size);
+        for key in keys {
+            key.with_key_bytes(|bytes| batch.extend_from_slice(bytes));
+            if batch.len() == BATCH * size {
+                self.insert_flat(size, &batch, None)?;
+                batch.clear();
+            }
+        }
+        self.insert_flat(size, &batch, None)
     }
 
     /// Inserts many items of weight 1, faster than one by one. For keys of the configured size, or of any one size if keys may
@@ -187,8 +241,8 @@ impl UclSketch {
     ///
     /// # Errors
     /// If keys of this size do not fit the sketch, or the weight of the stream would pass 2^63. Then none of the items counts.
-    pub fn insert_batch<const N: usize>(&mut self, keys: &[[u8; N]]) -> Result<(), ConfigError> {
-        self.insert_all(N, keys.len(), keys.as_flattened(), None)
+    pub fn insert_batch<const N: usize>(&mut self, keys: &[[u8; N]]) -> Result<(), InsertError> {
+        self.insert_keys(N, keys.len(), keys.as_flattened(), None)
     }
 
     /// Inserts keys of `key_bytes` bytes laid end to end, with their weights if not all are 1.
@@ -206,24 +260,24 @@ impl UclSketch {
     /// # Errors
     /// If the bytes are not whole keys, keys of this size do not fit the sketch, there is not one weight for each key, a weight
     /// is 0 or above 2^63 - 1, or the weight of the stream would pass 2^63. Then none of the items counts.
-    pub fn insert_flat(&mut self, key_bytes: usize, keys: &[u8], weights: Option<&[u64]>) -> Result<(), ConfigError> {
+    pub fn insert_flat(&mut self, key_bytes: usize, keys: &[u8], weights: Option<&[u64]>) -> Result<(), InsertError> {
         // How many keys of no bytes there are is told by their weights alone.
         let count = match (keys.len().checked_div(key_bytes), weights) {
             (Some(count), _) if count * key_bytes == keys.len() => count,
             (None, Some(weights)) if keys.is_empty() => weights.len(),
-            _ => return Err(ConfigError::Ragged { bytes: keys.len(), key_bytes }),
+            _ => return Err(InsertError::Ragged { bytes: keys.len(), key_bytes }),
         };
-        self.insert_all(key_bytes, count, keys, weights)
+        self.insert_keys(key_bytes, count, keys, weights)
     }
 
     /// Inserts `count` keys laid end to end. Everything is checked before any of it counts, so that nothing fails later.
-    fn insert_all(
+    fn insert_keys(
         &mut self,
         key_bytes: usize,
         count: usize,
         keys: &[u8],
         weights: Option<&[u64]>,
-    ) -> Result<(), ConfigError> {
+    ) -> Result<(), InsertError> {
         self.plane.check_batch(key_bytes, count, weights)?;
         let mut done = 0;
         while done < count {
@@ -259,8 +313,23 @@ impl UclSketch {
         self.until_cut = self.interval.unwrap_or(u64::MAX);
     }
 
-    /// The state at this moment. Asking changes nothing.
-    pub fn view(&mut self) -> Result<QueryView, Fault> {
+    /// Returns the counts at this moment. Asking changes nothing.
+    ///
+    /// # Panics
+    /// If the counters contradict each other, which only a defect of this library brings about;
+    /// [`UclSketch::query_view`] returns that as an error.
+    pub fn view(&mut self) -> View<K> {
+        match self.query_view() {
+            Ok(view) => View::new(view),
+            Err(fault) => panic!("internal: {fault}"),
+        }
+    }
+
+    /// Returns the counts at this moment by key numbers, with everything that can be asked about time.
+    ///
+    /// # Errors
+    /// If the counters contradict each other, which only a defect of this library brings about.
+    pub fn query_view(&mut self) -> Result<QueryView, Fault> {
         let plane = &self.plane;
         self.control.with(|control| control.view(|sink| plane.peek(sink)))
     }
@@ -311,7 +380,7 @@ impl UclSketch {
         self.plane.items()
     }
 
-    /// Their weight.
+    /// Total weight of all items inserted.
     pub fn weight(&self) -> u64 {
         self.plane.weight()
     }

@@ -52,12 +52,12 @@ fn changes_in_the_background_answer_as_synchronous_ones_do() {
         other.resize(Bytes(4 << 10)).unwrap();
         other.insert_batch(&parts[3]).unwrap();
         sketch.merge(other).unwrap();
-        let view = sketch.view().unwrap();
+        let view = sketch.query_view().unwrap();
         check(&view, &parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
         sketch.insert_batch(&parts[0]).unwrap();
         // The other one's two segments ended before its first item, and so they are the oldest.
         (0..3).for_each(|_| assert!(sketch.drop_oldest_segment().unwrap()));
-        (view, sketch.view().unwrap())
+        (view, sketch.query_view().unwrap())
     };
     let (here, there) = (run(Execution::Synchronous), run(Execution::Background));
     for (here, there) in [(&here.0, &there.0), (&here.1, &there.1)] {
@@ -78,7 +78,7 @@ fn delta_counts_on_through_changes() {
     sketch.insert_batch(&parts[1]).unwrap();
     sketch.resize(Shape { width: 4_000, ..sketch.config().shape }).unwrap();
     sketch.insert_batch(&parts[2]).unwrap();
-    let view = sketch.view().unwrap();
+    let view = sketch.query_view().unwrap();
     check(&view, &[&parts[0], &parts[1], &parts[2]]);
     let mut exact = HashMap::<[u8; 4], u64>::new();
     parts.concat().iter().for_each(|&key| *exact.entry(key).or_default() += 1);
@@ -105,7 +105,7 @@ fn long_keys_keep_their_names_through_changes_and_merging() {
     there.rehash(8).unwrap();
     fill(&mut there, 40);
     here.merge(there).unwrap();
-    let view = here.view().unwrap();
+    let view = here.query_view().unwrap();
     assert_eq!((view.items(), view.keys()), (9_000, 80));
     for user in 0..80u32 {
         let overlap = u64::from((20..60).contains(&user));
@@ -129,7 +129,7 @@ fn a_network_starts_warm_and_falls_back_until_it_is_trained() {
         let mut sketch =
             small(DecoderKind::Learned).settings(network(DecoderKind::Learned)).execution(execution).build().unwrap();
         let steps = |sketch: &mut UclSketch| sketch.with_control(|c| c.network().unwrap().solver().steps());
-        let answers = |sketch: &mut UclSketch| sketch.view().unwrap().answered_by();
+        let answers = |sketch: &mut UclSketch| sketch.query_view().unwrap().answered_by();
         sketch.insert_batch(&stream(1, 8_000)).unwrap();
         sketch.train().unwrap();
         let trained = steps(&mut sketch);
@@ -140,7 +140,7 @@ fn a_network_starts_warm_and_falls_back_until_it_is_trained() {
         assert_eq!(answers(&mut sketch), DecoderKind::Em);
         sketch.train().unwrap();
         assert_eq!(answers(&mut sketch), DecoderKind::Learned);
-        check(&sketch.view().unwrap(), &[&stream(1, 8_000), &stream(2, 8_000)]);
+        check(&sketch.query_view().unwrap(), &[&stream(1, 8_000), &stream(2, 8_000)]);
         let trained = steps(&mut sketch);
         sketch.reset(true);
         sketch.insert_batch(&stream(3, 2_000)).unwrap();
@@ -155,7 +155,7 @@ fn a_network_starts_warm_and_falls_back_until_it_is_trained() {
         assert_eq!(steps(&mut sketch), 0);
         sketch.insert_batch(&stream(2, 8_000)).unwrap();
         sketch.train().unwrap();
-        check(&sketch.view().unwrap(), &[&stream(1, 8_000), &stream(2, 8_000)]);
+        check(&sketch.query_view().unwrap(), &[&stream(1, 8_000), &stream(2, 8_000)]);
     }
 }
 
@@ -182,12 +182,12 @@ fn merging_an_equal_sketch_doubles_every_answer_of_the_network() {
     let mut sketch = build();
     sketch.cut();
     let (scale, outputs) = decode(&mut sketch);
-    let before = sketch.view().unwrap();
+    let before = sketch.query_view().unwrap();
     sketch.merge(build()).unwrap();
     let (doubled, same) = decode(&mut sketch);
     assert_eq!(doubled, 2.0 * scale);
     assert_eq!(outputs, same, "to the bit");
-    let after = sketch.view().unwrap();
+    let after = sketch.query_view().unwrap();
     assert_eq!(after.answered_by(), DecoderKind::Learned);
     for (id, answer) in before.all() {
         assert!(after.of(id).estimate.abs_diff(2 * answer.estimate) <= 1, "{answer:?} and {:?}", after.of(id));
@@ -198,7 +198,7 @@ fn merging_an_equal_sketch_doubles_every_answer_of_the_network() {
 fn what_cannot_be_done_is_named_and_changes_nothing() {
     let mut sketch = small(DecoderKind::Delta).build().unwrap();
     sketch.insert_batch(&stream(1, 1_200)).unwrap();
-    let before = sketch.view().unwrap();
+    let before = sketch.query_view().unwrap();
     assert!(matches!(sketch.resize(Bytes(50)), Err(ChangeError::Budget(_))));
     let shape = sketch.config().shape;
     assert!(matches!(sketch.resize(Shape { rows: 0, ..shape }), Err(ChangeError::Config(_))));
@@ -208,7 +208,7 @@ fn what_cannot_be_done_is_named_and_changes_nothing() {
     assert!(error.to_string().starts_with("sketches that differ in key format"), "{error}");
     let error = sketch.merge(small(DecoderKind::Em).shape(shape).build().unwrap()).unwrap_err();
     assert!(matches!(error, MergeError::Refused(_)), "{error}");
-    assert!(before.all().eq(sketch.view().unwrap().all()));
+    assert!(before.all().eq(sketch.query_view().unwrap().all()));
     let mut sent = small(DecoderKind::Em).measure_uplink(true).build().unwrap();
     let huge = Shape { rows: 16, width: 1 << 21, ..shape };
     assert!(matches!(sent.resize(huge), Err(ChangeError::Wire(_))));

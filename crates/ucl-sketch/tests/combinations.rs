@@ -135,7 +135,7 @@ fn guaranteed_bounds_hold() {
             let what = format!("{base}, {heavy}, {decoder}, {counter_bits}");
             let mut sketch = built(config(crowded(base, heavy, counter_bits), 9), decoder).unwrap();
             insert(&mut sketch, &stream);
-            let view = sketch.view().unwrap();
+            let view = sketch.query_view().unwrap();
             assert_eq!(view.answered_by(), decoder, "{what}");
             for key in (0..400u32).map(u32::to_le_bytes) {
                 let truth = exact.get(&key).copied().unwrap_or(0);
@@ -158,7 +158,7 @@ fn probable_bounds_hold_as_often_as_they_say() {
             let stream = stream(3_000, seed);
             let mut sketch = built(config(crowded(base, heavy, CounterBits::B32), seed), DecoderKind::Cm).unwrap();
             insert(&mut sketch, &stream);
-            let view = sketch.view().unwrap();
+            let view = sketch.query_view().unwrap();
             for (key, truth) in exact(&stream) {
                 let (certain, probable) = (view.estimate(&key), view.probable(&key));
                 assert!((probable.lower..=probable.upper).contains(&probable.estimate));
@@ -191,9 +191,9 @@ fn how_items_travel_changes_no_answer() {
         let behind = builder.settings(settings(DecoderKind::Lsmr)).execution(Execution::Background);
         let mut behind = behind.build().unwrap();
         insert(&mut behind, &stream);
-        let view = batch.view().unwrap();
-        assert!(view.all().eq(single.view().unwrap().all()), "{base}, {heavy}, {counter_bits}: one by one");
-        let there = behind.view().unwrap();
+        let view = batch.query_view().unwrap();
+        assert!(view.all().eq(single.query_view().unwrap().all()), "{base}, {heavy}, {counter_bits}: one by one");
+        let there = behind.query_view().unwrap();
         assert_eq!(view.keys(), there.keys());
         for (key, _) in &stream {
             assert_eq!(view.estimate(key), there.estimate(key), "{base}, {heavy}, {counter_bits}: over the wire");
@@ -214,7 +214,7 @@ fn ample_memory_is_exact() {
             for counter_bits in [CounterBits::B4, CounterBits::B32] {
                 let mut sketch = built(config(ample(base, heavy, counter_bits), 6), decoder).unwrap();
                 insert(&mut sketch, &stream);
-                let view = sketch.view().unwrap();
+                let view = sketch.query_view().unwrap();
                 for (key, &truth) in &exact {
                     let estimate = view.estimate(key).estimate;
                     assert_eq!(estimate, truth, "{base}, {heavy}, {decoder}, {counter_bits}: {key:?}");

@@ -32,7 +32,7 @@ fn background_and_wire_answer_as_synchronous_does() {
         here.insert_batch(part).unwrap();
         there.insert_batch(part).unwrap();
     }
-    let (a, b) = (here.view().unwrap(), there.view().unwrap());
+    let (a, b) = (here.query_view().unwrap(), there.query_view().unwrap());
     assert_eq!(a.keys(), b.keys());
     for key in &keys {
         assert_eq!(a.estimate(key), b.estimate(key));
@@ -40,7 +40,7 @@ fn background_and_wire_answer_as_synchronous_does() {
     // Delta may add epochs together when it lags, so only what does not depend on the resolution is compared.
     let mut there = small(DecoderKind::Delta).execution(Execution::Background).build().unwrap();
     there.insert_batch(&keys).unwrap();
-    let view = there.view().unwrap();
+    let view = there.query_view().unwrap();
     let mut exact = std::collections::HashMap::<[u8; 4], u64>::new();
     keys.iter().for_each(|&key| *exact.entry(key).or_default() += 1);
     for (key, count) in exact {
@@ -70,7 +70,7 @@ fn what_goes_wrong_in_the_other_thread_is_said() {
     sketch.insert_batch(&stream(5_000)).unwrap();
     sketch.with_control(|control| control.fail("the link went down".into()));
     sketch.insert_batch(&stream(5_000)).unwrap();
-    let error = sketch.view().unwrap_err();
+    let error = sketch.query_view().unwrap_err();
     assert_eq!(error.to_string(), "the reports can no longer be followed: the link went down");
 }
 
@@ -100,7 +100,7 @@ fn delta_does_not_depend_on_the_number_of_threads() {
         pool.install(|| {
             let mut sketch = small(DecoderKind::Delta).build().unwrap();
             sketch.insert_batch(&keys).unwrap();
-            let answers: Vec<_> = sketch.view().unwrap().all().collect();
+            let answers: Vec<_> = sketch.query_view().unwrap().all().collect();
             (sketch.to_bytes().unwrap(), answers)
         })
     });
@@ -129,14 +129,14 @@ fn a_control_plane_takes_at_most_80_bytes_a_key_and_the_key() {
             } else {
                 part.iter().for_each(|key| sketch.insert(key).unwrap());
             }
-            let (known, memory) = (sketch.view().unwrap().keys(), sketch.control_memory());
+            let (known, memory) = (sketch.query_view().unwrap().keys(), sketch.control_memory());
             // Of few keys it is the sketch that takes the memory.
             if known > 12_000 {
                 let beside = memory.total() - memory.part("keys");
                 assert!(beside <= 80 * known, "every {interval}, {known} keys: {memory:?}");
             }
         }
-        assert!(sketch.view().unwrap().keys() > 19_000);
+        assert!(sketch.query_view().unwrap().keys() > 19_000);
     }
 }
 
@@ -166,7 +166,7 @@ fn measuring_the_uplink_changes_no_answer() {
     assert_eq!(plain.uplink(), None);
     let uplink = measured.uplink().unwrap();
     assert!(uplink.total() > 0 && uplink.messages >= 40, "one message an epoch at least: {uplink:?}");
-    assert!(plain.view().unwrap().all().eq(measured.view().unwrap().all()));
+    assert!(plain.query_view().unwrap().all().eq(measured.query_view().unwrap().all()));
 }
 
 #[test]
@@ -178,9 +178,9 @@ fn how_items_are_handed_over_changes_no_answer() {
     batch.insert_batch(&keys).unwrap();
     keys.iter().for_each(|key| single.insert(key).unwrap());
     flat.insert_flat(4, keys.as_flattened(), Some(&vec![1; keys.len()])).unwrap();
-    let view = batch.view().unwrap();
-    assert!(view.all().eq(single.view().unwrap().all()));
-    assert!(view.all().eq(flat.view().unwrap().all()));
+    let view = batch.query_view().unwrap();
+    assert!(view.all().eq(single.query_view().unwrap().all()));
+    assert!(view.all().eq(flat.query_view().unwrap().all()));
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn keys_of_any_length_are_counted_and_named() {
     for i in 0..3_000u32 {
         sketch.insert_weighted(format!("/user/{}/profile", i % 40).as_bytes(), 2).unwrap();
     }
-    let view = sketch.view().unwrap();
+    let view = sketch.query_view().unwrap();
     let answer = view.estimate(b"/user/7/profile");
     assert!(answer.lower <= 150 && 150 <= answer.upper, "{answer:?}");
     let names: Vec<&[u8]> = view.top(40).iter().map(|&(id, _)| view.registry().key(id)).collect();
@@ -218,13 +218,13 @@ fn the_learned_decoder_falls_back_until_it_is_trained_and_says_so() {
         let mut sketch = small(DecoderKind::Learned).settings(settings.clone()).execution(execution).build().unwrap();
         let keys = stream(15_000);
         sketch.insert_batch(&keys[..5_000]).unwrap();
-        let view = sketch.view().unwrap();
+        let view = sketch.query_view().unwrap();
         assert_eq!((view.decoder(), view.answered_by()), (DecoderKind::Learned, DecoderKind::Em));
         assert!(view.all().any(|(_, answer)| answer.source == Source::Fallback));
         sketch.insert_batch(&keys[5_000..]).unwrap();
         // In the background the training of the twentieth cut may still be under way; asked for, it is done here.
         sketch.train().unwrap();
-        assert_eq!(sketch.view().unwrap().answered_by(), DecoderKind::Learned);
+        assert_eq!(sketch.query_view().unwrap().answered_by(), DecoderKind::Learned);
     }
 }
 
@@ -249,7 +249,7 @@ fn a_worse_network_is_not_trusted() {
     sketch.train().unwrap();
     let verdict = sketch.with_control(|control| control.network().unwrap().verdict()).unwrap();
     assert!(verdict.prefers_classic(), "{verdict:?}");
-    let view = sketch.view().unwrap();
+    let view = sketch.query_view().unwrap();
     assert_eq!(view.answered_by(), DecoderKind::Em);
     assert!(view.all().any(|(_, answer)| answer.source == Source::Fallback));
 }
@@ -268,7 +268,7 @@ fn synchronous_training_is_deterministic() {
         pool.install(|| {
             let mut sketch = small(DecoderKind::Learned).settings(settings.clone()).build().unwrap();
             sketch.insert_batch(&stream(10_000)).unwrap();
-            sketch.view().unwrap().all().collect::<Vec<_>>()
+            sketch.query_view().unwrap().all().collect::<Vec<_>>()
         })
     };
     assert_eq!(answers(1), answers(3));
@@ -376,7 +376,7 @@ fn the_last_epochs_of_merged_streams_are_those_of_each() {
         let mut merged = device(0);
         merged.merge(device(3)).unwrap();
         merged.merge(device(7)).unwrap();
-        let view = merged.view().unwrap();
+        let view = merged.query_view().unwrap();
         let series = view.series();
         assert_eq!(series.len(), items.div_ceil(100) as usize);
         let last = if items % 100 == 0 { 10.0 } else { f64::from(items % 100 / 10) };
@@ -396,6 +396,6 @@ fn known_keys_came_once_at_least() {
     for item in 0..20_000u32 {
         sketch.insert_weighted(format!("key {}", item % 3_000).as_bytes(), 3).unwrap();
     }
-    let view = sketch.view().unwrap();
+    let view = sketch.query_view().unwrap();
     assert!(view.keys() > 1_000 && view.all().all(|(_, answer)| answer.lower >= 3 && answer.estimate >= 3));
 }

@@ -1,6 +1,6 @@
 //! At the limits of weights, sizes and memory: exact answers or a named error, and an error changes nothing.
 
-use ucl_sketch::{Base, Builder, ConfigError, CounterBits, DecoderKind, Execution, HeavyKind, Shape, UclSketch};
+use ucl_sketch::{Base, Builder, CounterBits, DecoderKind, Execution, HeavyKind, InsertError, Shape, UclSketch};
 
 /// The most that a stream may weigh.
 const MOST: u64 = i64::MAX as u64;
@@ -35,7 +35,7 @@ fn every_sketch_counts_up_to_the_limit() {
                     }
                     let truth: u64 = weights.iter().sum();
                     let check = |sketch: &mut UclSketch| {
-                        let answer = sketch.view().unwrap().estimate(b"key1");
+                        let answer = sketch.query_view().unwrap().estimate(b"key1");
                         assert_eq!((answer.lower <= truth, answer.upper), (true, truth), "{what}");
                         assert!((answer.lower..=answer.upper).contains(&answer.estimate), "{what}: {answer:?}");
                     };
@@ -46,7 +46,7 @@ fn every_sketch_counts_up_to_the_limit() {
                     sketch.cut();
                     check(&mut sketch);
                     if truth == MOST {
-                        assert!(matches!(sketch.insert(b"key2"), Err(ConfigError::TotalWeight { .. })), "{what}");
+                        assert!(matches!(sketch.insert(b"key2"), Err(InsertError::TotalWeight { .. })), "{what}");
                         check(&mut sketch);
                     }
                 }
@@ -60,7 +60,8 @@ fn every_sketch_counts_up_to_the_limit() {
 fn merged_count_sketches_count_up_to_the_limit() {
     for bits in CounterBits::ALL {
         let build = || {
-            let builder = UclSketch::builder().key_bytes(4).shape(small(Base::CountSketch, HeavyKind::Voting, bits));
+            let builder =
+                UclSketch::builder().key_bytes(4).shape(small(Base::CountSketch, HeavyKind::Voting, bits)).seed(1);
             builder.decoder(DecoderKind::Cm).interval(None).seed(3).build().unwrap()
         };
         let keys: Vec<[u8; 4]> = (0..40u32).map(u32::to_le_bytes).collect();
@@ -70,7 +71,7 @@ fn merged_count_sketches_count_up_to_the_limit() {
             there.insert_weighted(key, MOST / 80).unwrap();
         }
         here.merge(there).unwrap();
-        let view = here.view().unwrap();
+        let view = here.query_view().unwrap();
         for key in &keys {
             let (answer, truth) = (view.estimate(key), 2 * (MOST / 80));
             assert!(answer.lower <= truth && truth <= answer.upper, "{bits}, {key:?}: {answer:?}");
@@ -95,7 +96,7 @@ fn a_refused_batch_leaves_the_sketch_as_it_was() {
         let mut sketch = of_kind(kind).build().unwrap();
         sketch.insert_batch(&keys[..2]).unwrap();
         let before = sketch.to_bytes().unwrap();
-        let refused = |result: Result<(), ConfigError>, sketch: &mut UclSketch, message: &str| {
+        let refused = |result: Result<(), InsertError>, sketch: &mut UclSketch, message: &str| {
             assert_eq!(result.unwrap_err().to_string(), message, "{kind:?}");
             assert!(sketch.to_bytes().unwrap() == before, "{kind:?}, {message}: something counted");
         };
@@ -103,7 +104,7 @@ fn a_refused_batch_leaves_the_sketch_as_it_was() {
             let result = sketch.insert_flat(4, flat, Some(&weights(at, 0)));
             refused(result, &mut sketch, "an item's weight is from 1 to 2^63 - 1, not 0");
             let result = sketch.insert_flat(4, flat, Some(&weights(at, MOST)));
-            assert!(matches!(result, Err(ConfigError::TotalWeight { .. })), "{result:?}");
+            assert!(matches!(result, Err(InsertError::TotalWeight { .. })), "{result:?}");
             assert!(sketch.to_bytes().unwrap() == before);
         }
         let result = sketch.insert_flat(4, flat, Some(&[1; 9]));
@@ -118,10 +119,10 @@ fn a_refused_batch_leaves_the_sketch_as_it_was() {
     let mut sketch = of_kind(None).build().unwrap();
     let before = sketch.to_bytes().unwrap();
     let result = sketch.insert_batch(&[[1; 65_536]]);
-    assert_eq!(result, Err(ConfigError::KeyTooLong { bytes: 65_536 }));
+    assert_eq!(result, Err(InsertError::KeyTooLong { bytes: 65_536 }));
     assert!(sketch.to_bytes().unwrap() == before);
     let mut sketch = of_kind(Some(4)).build().unwrap();
-    assert_eq!(sketch.insert_batch(&[[]; 3]), Err(ConfigError::KeySize { want: 4, got: 0 }));
+    assert_eq!(sketch.insert_batch(&[[]; 3]), Err(InsertError::KeySize { want: 4, got: 0 }));
 }
 
 /// The total is checked for batches as for single items; before, the state that they left could not be loaded.
@@ -131,11 +132,11 @@ fn batches_stop_at_the_limit() {
         let mut sketch = of_kind(kind).build().unwrap();
         sketch.insert_weighted(b"key1", MOST - 4).unwrap();
         let error = sketch.insert_batch(&[*b"key2"; 5]).unwrap_err();
-        assert_eq!(error, ConfigError::TotalWeight { total: MOST - 4, weight: 5 });
+        assert_eq!(error, InsertError::TotalWeight { total: MOST - 4, weight: 5 });
         sketch.insert_batch(&[*b"key2"; 4]).unwrap();
         assert_eq!((sketch.items(), sketch.weight()), (5, MOST));
         let mut again = UclSketch::from_bytes(&sketch.to_bytes().unwrap()).unwrap();
-        assert_eq!(again.view().unwrap().weight(), MOST);
+        assert_eq!(again.query_view().unwrap().weight(), MOST);
     }
 }
 
@@ -147,7 +148,7 @@ fn empty_keys_count() {
     sketch.insert_flat(0, b"", Some(&[10, 20])).unwrap();
     sketch.insert(b"").unwrap();
     assert_eq!((sketch.items(), sketch.weight()), (8, 36));
-    assert_eq!(sketch.view().unwrap().estimate(b"").estimate, 36);
+    assert_eq!(sketch.query_view().unwrap().estimate(b"").estimate, 36);
     let error = sketch.insert_flat(0, b"", None).unwrap_err();
     assert_eq!(error.to_string(), "0 bytes are not a whole number of 0-byte keys", "nobody can say how many");
 }
@@ -163,7 +164,7 @@ fn a_large_sketch_works_whether_or_not_its_reports_are_encoded() {
             sketch.insert_weighted(&i.to_le_bytes(), u64::from(i) + 1).unwrap();
         }
         sketch.cut();
-        let view = sketch.view().unwrap();
+        let view = sketch.query_view().unwrap();
         assert!((0..1_000u32).all(|i| view.estimate(&i.to_le_bytes()).estimate == u64::from(i) + 1));
         assert!(sketch.uplink().is_some_and(|uplink| uplink.counters > 0));
     }
@@ -181,7 +182,7 @@ fn what_no_memory_can_hold_is_named() {
     let mut sketch = builder().build().unwrap();
     sketch.insert(b"kept").unwrap();
     assert!(sketch.resize(ucl_sketch::Bytes(1 << 40)).is_err());
-    assert_eq!(sketch.view().unwrap().estimate(b"kept").estimate, 1);
+    assert_eq!(sketch.query_view().unwrap().estimate(b"kept").estimate, 1);
 }
 
 /// Parts stop at their limits before a budget is refused: sizes wrapped around at 2^32 before.

@@ -1,6 +1,6 @@
 //! What can go wrong.
 
-use ucl_data_plane::{ConfigError, KeyFormat, OutOfMemory};
+use ucl_data_plane::{ConfigError, InsertError, KeyFormat, OutOfMemory};
 
 /// Why a system cannot be built, or has no answers. After an error from an insert the system's answers are worth nothing.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -18,7 +18,10 @@ pub enum Error {
     Overflow,
     /// Mend the stream.
     #[error(transparent)]
-    Input(#[from] ConfigError),
+    Input(#[from] InsertError),
+    /// The configuration cannot be met.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// Give less memory.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use ucl_data_plane::{ConfigError, HashSeed, KeyFormat, Memory, add_weight, joint_weight};
+use ucl_data_plane::{HashSeed, InsertError, KeyFormat, Memory, add_weight, joint_weight};
 
 use crate::error::Error;
 use crate::plan::{Plan, identity};
@@ -94,7 +94,7 @@ impl<const N: usize, S: Sketch<N>> Rival for Keyed<N, S> {
         if (self.format, self.seed) != (other.format, other.seed) || self.sketch.shape() != other.sketch.shape() {
             return Err(Error::Unlike);
         }
-        let too_much = ConfigError::TotalWeight { total: self.weight, weight: other.weight };
+        let too_much = InsertError::TotalWeight { total: self.weight, weight: other.weight };
         let weight = joint_weight(self.weight, other.weight).ok_or(too_much)?;
         self.sketch.merge(&other.sketch)?;
         self.weight = weight;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ucl_sketch::{ConfigError, KeyFormat, MergeError, UclSketch};
+use ucl_sketch::{InsertError, KeyFormat, MergeError, UclSketch};
 use ucl_streams::{Batch, ExactCounts, ReadSummary};
 
 use crate::fail::harmless;
@@ -41,7 +41,7 @@ impl Counter {
     }
 
     /// Takes some items of a batch.
-    pub fn insert(&mut self, batch: Batch<'_>, range: Range<usize>) -> Result<(), ConfigError> {
+    pub fn insert(&mut self, batch: Batch<'_>, range: Range<usize>) -> Result<(), InsertError> {
         let fits = |width| self.sketch.config().keys == KeyFormat::Fixed(width as u8) && width < 256;
         match batch.fixed() {
             Some((width, keys)) if fits(width) => {

@@ -198,7 +198,7 @@ impl Args {
     }
 
     fn decoder(&self) -> DecoderKind {
-        self.decoder.unwrap_or(DecoderKind::Delta)
+        self.decoder.unwrap_or_default()
     }
 
     /// A second key after one --query is an input that is not there.
@@ -384,7 +384,7 @@ impl Job<'_> {
         // The control plane may still be at work.
         counter.sketch.with_control(|_| ());
         let counted = self.start.elapsed();
-        let view = counter.sketch.view()?;
+        let view = counter.sketch.query_view()?;
         let mut answer = Answer::new(&view, counter, self.format, self.asked);
         answer.over_time = self.period.map(|period| period.ask(&view, self.format));
         answer.memory.budget = Some(self.budget);
@@ -434,7 +434,7 @@ fn answer(
     let args = job.args;
     crate::stored::train_if_not_ready(&mut counter.sketch)?;
     if args.all {
-        let view = counter.sketch.view()?;
+        let view = counter.sketch.query_view()?;
         bar.clear();
         export::print(&view, job.format)?;
         if let Some(told) = Skipped::of(summary).told() {

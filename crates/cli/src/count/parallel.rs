@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use anyhow::Context;
-use ucl_sketch::{ConfigError, UclSketch};
+use ucl_sketch::{InsertError, UclSketch};
 use ucl_streams::{ReadError, ReadOptions, ReadSummary, Source, read};
 
 use super::Args;
@@ -23,7 +23,7 @@ pub fn planes(args: &Args, sources: &[Source]) -> usize {
 struct Counted {
     counter: Counter,
     result: Result<ReadSummary, ReadError>,
-    failure: Option<ConfigError>,
+    failure: Option<InsertError>,
 }
 
 /// Counts all inputs, each by one of the sketches: the first goes to the first, the next to the next, and round again, so that

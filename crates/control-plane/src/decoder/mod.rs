@@ -26,7 +26,7 @@ use ucl_equations::{ColumnId, Columns, Workspace, em};
 /// let count_sketch = Geometry { rows: 4, width: 1024, degree: 4, signed: true };
 /// assert!(DecoderKind::Em.supports(&count_sketch).is_err() && DecoderKind::Lsmr.supports(&count_sketch).is_ok());
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum DecoderKind {
     /// Count-Min's minimum, Count Sketch's median.
     Cm,
@@ -44,7 +44,8 @@ pub enum DecoderKind {
     Learned,
     /// EM that starts from the network's output.
     Refined,
-    /// Every epoch decoded on its own, and added up.
+    /// Every epoch decoded on its own, and added up. The default, here and nowhere else.
+    #[default]
     Delta,
 }
 

@@ -212,7 +212,7 @@ fn drift(stream: &Recording, decoder: DecoderKind, change: Change, pace: Pace, s
 }
 
 fn relative_error(sketch: &mut UclSketch, truth: &ExactCounts) -> Result<f64, String> {
-    let view = sketch.view().map_err(|error| error.to_string())?;
+    let view = sketch.query_view().map_err(|error| error.to_string())?;
     let error = |(key, count): (&[u8], u64)| count.abs_diff(view.estimate(key).estimate) as f64 / count as f64;
     Ok(truth.iter().map(error).sum::<f64>() / truth.distinct().max(1) as f64)
 }

@@ -120,7 +120,7 @@ impl System for Ucl {
         // Delta has decoded most epochs already, as they closed.
         let decoded_before = self.sketch.with_control(|control| control.decoding());
         let start = Instant::now();
-        let view = self.sketch.view()?;
+        let view = self.sketch.query_view()?;
         self.extras.decode_ms = Some((decoded_before + start.elapsed()).as_secs_f64() * 1e3);
         self.extras.self_check = view.self_check().map_err(ucl_sketch::Fault::from)?.map(|check| check.residual);
         if view.answered_by() != self.decoder {

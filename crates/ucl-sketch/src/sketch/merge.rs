@@ -3,6 +3,7 @@
 use ucl_control_plane::Fault;
 
 use super::{Control, Tee, UclSketch};
+use crate::key::Key;
 
 /// Two sketches that cannot become one.
 ///
@@ -14,6 +15,7 @@ use super::{Control, Tee, UclSketch};
 /// # Ok::<(), ucl_sketch::BuildError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum MergeError {
     /// Build both alike.
     #[error(transparent)]
@@ -23,7 +25,7 @@ pub enum MergeError {
     Fault(#[from] Fault),
 }
 
-impl UclSketch {
+impl<K: Key> UclSketch<K> {
     /// Counts from now on what both have counted, as one sketch of the stream of both would: for sketches of the same
     /// configuration and seed, on several devices or threads. Both end their epochs. Total weight and bounds are those of
     /// both streams together, in whatever order many sketches are merged.
@@ -40,8 +42,8 @@ impl UclSketch {
     /// there.insert(b"both")?;
     /// there.insert(b"there")?;
     /// here.merge(there)?;
-    /// let view = here.view()?;
-    /// assert_eq!((view.estimate(b"both").estimate, view.estimate(b"there").estimate, view.items()), (2, 1, 3));
+    /// let view = here.view();
+    /// assert_eq!((view.estimate(b"both").count, view.estimate(b"there").count, view.items()), (2, 1, 3));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn merge(&mut self, mut other: Self) -> Result<(), MergeError> {

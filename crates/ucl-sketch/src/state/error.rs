@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use ucl_control_plane::Fault;
-use ucl_data_plane::Inconsistent;
+use ucl_data_plane::{Inconsistent, KeyFormat};
 
 use super::{FORMAT_VERSION, Section};
 use crate::background::NoThread;
@@ -24,6 +24,14 @@ pub enum LoadError {
     /// Another program wrote this.
     #[error("not a UCL-sketch state file")]
     NotAState,
+    /// The sketch holds keys of another type.
+    #[error("the state has {found}, which {wanted} is not")]
+    KeyType {
+        /// The keys of the state.
+        found: KeyFormat,
+        /// The type asked for.
+        wanted: &'static str,
+    },
     /// Update this program.
     #[error("the state file has version {found}, but versions up to {FORMAT_VERSION} can be read: update this program")]
     NewerVersion {

@@ -15,7 +15,7 @@
 //!
 //! let mut sketch = UclSketch::load(&path)?;
 //! sketch.insert(b"tea")?;
-//! assert_eq!(sketch.view()?.estimate(b"tea").estimate, 2);
+//! assert_eq!(sketch.view().estimate("tea").count, 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -49,12 +49,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
+use std::marker::PhantomData;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use ucl_control_plane::{ControlPlane, ControlState, Model, Settings, Verdict};
-use ucl_data_plane::{Config, Hashing, ensure, reserve};
+use ucl_data_plane::{Config, Hashing, KeyFormat, ensure, reserve};
 use ucl_wire::{Encoder, EncoderState};
 
 #[doc(hidden)]
@@ -64,6 +65,7 @@ pub use error::{LoadError, SaveError};
 
 use crate::background::Background;
 use crate::builder::Execution;
+use crate::key::Key;
 use crate::plane::AnyPlane;
 use crate::sketch::{Control, UclSketch, nowhere};
 
@@ -200,7 +202,7 @@ impl Configuration {
     }
 }
 
-impl UclSketch {
+impl<K: Key> UclSketch<K> {
     /// Writes the state to a file, which is replaced if it is there.
     ///
     /// Whenever the process is killed or the power fails, the file is the old one or the new one, whole: the state goes into
@@ -213,11 +215,6 @@ impl UclSketch {
         let bytes = self.to_bytes()?;
         let path = path.as_ref();
         atomic::write(path, &bytes).map_err(|error| SaveError::Write { path: path.to_owned(), error })
-    }
-
-    /// Goes on with what [`UclSketch::save`] wrote.
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, LoadError> {
-        Self::from_bytes(&read_file(path)?)
     }
 
     /// The state as the bytes of a file. The same state gives the same bytes.
@@ -266,6 +263,39 @@ impl UclSketch {
         Ok(pack(&sections))
     }
 
+    /// Returns the sketch with keys of another type, for one that was loaded.
+    ///
+    /// ```
+    /// use ucl_sketch::UclSketch;
+    /// let mut sketch = UclSketch::builder().keys::<u32>().build()?;
+    /// sketch.insert(7)?;
+    /// let bytes = sketch.to_bytes()?;
+    /// let mut again = UclSketch::from_bytes(&bytes)?.with_keys::<u32>()?;
+    /// again.insert(7)?;
+    /// assert_eq!(again.view().estimate(7).count, 2);
+    /// assert!(UclSketch::from_bytes(&bytes)?.with_keys::<u64>().is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If keys of that type have another size than those of the sketch.
+    pub fn with_keys<L: Key>(self) -> Result<UclSketch<L>, LoadError> {
+        let Self { plane, control, interval, until_cut, labels, keys: _ } = self;
+        let found = plane.config().keys;
+        let wanted = L::SIZE.map_or(Ok(KeyFormat::Digest), KeyFormat::for_key_bytes).ok();
+        if wanted != Some(found) {
+            return Err(LoadError::KeyType { found, wanted: std::any::type_name::<L>() });
+        }
+        Ok(UclSketch { plane, control, interval, until_cut, labels, keys: PhantomData })
+    }
+}
+
+impl UclSketch {
+    /// Goes on with what [`UclSketch::save`] wrote.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, LoadError> {
+        Self::from_bytes(&read_file(path)?)
+    }
+
     /// Goes on with what [`UclSketch::to_bytes`] gave.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
         let file = Sections::unpack(bytes)?;
@@ -301,7 +331,7 @@ impl UclSketch {
             (Execution::Background, None) => return Err(LoadError::Missing { section: Section::Uplink }),
         };
         let labels: Option<BTreeMap<String, String>> = optional(&file, Section::Labels)?;
-        Ok(Self { plane, control, interval, until_cut, labels: labels.unwrap_or_default() })
+        Ok(Self { plane, control, interval, until_cut, labels: labels.unwrap_or_default(), keys: PhantomData })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ucl_sketch::{ConfigError, DecoderKind, Execution, QueryView, UclSketch};
+use ucl_sketch::{DecoderKind, Execution, InsertError, QueryView, UclSketch};
 
 use crate::case::{Case, MOST, shape};
 use crate::random::Random;
@@ -133,7 +133,7 @@ impl Run {
         self.tell(|| format!("refuse {bad}"));
         for sketch in &mut self.lanes[..BACKGROUND] {
             let before = sketch.to_bytes().expect("a state");
-            let refused: Result<(), ConfigError> = match bad {
+            let refused: Result<(), InsertError> = match bad {
                 0 => sketch.insert_flat(bytes, &keys, Some(&weights)),
                 1 => sketch.insert_flat(bytes, &keys[1..], None),
                 2 => sketch.insert_flat(bytes, &keys, Some(&[1; 4])),
@@ -240,7 +240,7 @@ impl Run {
     fn check(&mut self, random: &mut Random) {
         self.tell(|| "check".into());
         let known: Vec<QueryView> =
-            self.lanes.iter_mut().map(|sketch| sketch.view().unwrap_or_else(|fault| panic!("{fault}"))).collect();
+            self.lanes.iter_mut().map(|sketch| sketch.query_view().unwrap_or_else(|fault| panic!("{fault}"))).collect();
         for (lane, view) in known.iter().enumerate() {
             assert_eq!((view.items(), view.weight()), (self.truth.items, self.truth.weight), "lane {lane}");
             assert_eq!(view.since(), self.dropped.items, "lane {lane}");
@@ -283,7 +283,7 @@ fn insert(case: &Case, sketch: &mut UclSketch, items: &[Item], flat: bool) {
         }
         return;
     }
-    fn batch<const N: usize>(sketch: &mut UclSketch, keys: &[u8]) -> Result<(), ConfigError> {
+    fn batch<const N: usize>(sketch: &mut UclSketch, keys: &[u8]) -> Result<(), InsertError> {
         sketch.insert_batch(keys.as_chunks::<N>().0)
     }
     let keys: Vec<u8> = items.iter().flat_map(|&(number, _)| case.key(number)).collect();

@@ -18,7 +18,7 @@ fn a_background_sketch_goes_on_in_the_background() {
         let mut resumed = UclSketch::from_bytes(&saved).unwrap();
         assert_eq!(resumed.uplink().unwrap(), before);
         case.insert(&mut resumed, &items[250..]);
-        let view = resumed.view().unwrap();
+        let view = resumed.query_view().unwrap();
         assert_eq!(view.items(), 600);
         assert!(resumed.uplink().unwrap().total() > before.total());
         for number in 0..=255u8 {

@@ -54,7 +54,7 @@ fn try_load(bytes: &[u8]) -> bool {
     } else {
         let _ = sketch.insert(b"/page/1");
     }
-    if let Ok(view) = sketch.view() {
+    if let Ok(view) = sketch.query_view() {
         assert!(view.all().all(|(_, answer)| answer.lower <= answer.estimate && answer.estimate <= answer.upper));
         let _ = (view.entropy(), view.mean_bound_width(), view.top(3), view.estimated_lost_keys());
     }
@@ -64,9 +64,9 @@ fn try_load(bytes: &[u8]) -> bool {
         let copy = UclSketch::from_bytes(bytes).unwrap();
         let _ = UclSketch::from_bytes(bytes).unwrap().merge(copy);
         let _ = sketch.rehash(5);
-        let _ = (sketch.insert(b"key1"), sketch.view().is_ok());
+        let _ = (sketch.insert(b"key1"), sketch.query_view().is_ok());
         while let Ok(true) = sketch.drop_oldest_segment() {
-            let _ = sketch.view().map(|view| view.estimate(b"key1"));
+            let _ = sketch.query_view().map(|view| view.estimate(b"key1"));
         }
     }
     true

@@ -91,7 +91,7 @@ fn every_version_is_read_as_ever() {
             for sketch in [&mut loaded, &mut made] {
                 case.insert(sketch, &stream(100));
             }
-            let (loaded, made) = (loaded.view().unwrap(), made.view().unwrap());
+            let (loaded, made) = (loaded.query_view().unwrap(), made.query_view().unwrap());
             assert_eq!((loaded.items(), loaded.keys()), (340, made.keys()), "{name}");
             assert!(!everywhere || answers(&loaded) == answers(&made), "{name}");
         }

@@ -158,7 +158,7 @@ fn check(case: Case, items: &[(u8, u64)], stops: &Stops) -> Result<(), TestCaseE
         }
     }
     for other in [&mut stopped, &mut pipelined] {
-        prop_assert_eq!(answers(&straight.view().unwrap()), answers(&other.view().unwrap()));
+        prop_assert_eq!(answers(&straight.query_view().unwrap()), answers(&other.query_view().unwrap()));
         prop_assert!(straight.to_bytes().unwrap() == other.to_bytes().unwrap(), "the same state in the end");
         prop_assert_eq!(straight.uplink(), other.uplink());
         prop_assert_eq!(straight.memory(), other.memory());
@@ -215,7 +215,7 @@ fn every_decoder_and_every_key_format() {
             assert_eq!(resumed.labels()["kept"], "by the file");
             straight.set_label("kept", "by the file");
             case.insert(&mut resumed, &items[333..]);
-            assert_eq!(answers(&straight.view().unwrap()), answers(&resumed.view().unwrap()), "{case:?}");
+            assert_eq!(answers(&straight.query_view().unwrap()), answers(&resumed.query_view().unwrap()), "{case:?}");
             assert!(straight.to_bytes().unwrap() == resumed.to_bytes().unwrap(), "{case:?}");
         }
     }
