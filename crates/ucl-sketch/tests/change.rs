@@ -210,6 +210,7 @@ fn what_cannot_be_done_is_named_and_changes_nothing() {
     assert!(matches!(error, MergeError::Refused(_)), "{error}");
     assert!(before.all().eq(sketch.query_view().unwrap().all()));
     let mut sent = small(DecoderKind::Em).measure_uplink(true).build().unwrap();
-    let huge = Shape { rows: 16, width: 1 << 21, ..shape };
+    // More than a message can hold.
+    let huge = Shape { rows: 16, width: 1 << 27, counter_bits: ucl_sketch::CounterBits::B32, ..shape };
     assert!(matches!(sent.resize(huge), Err(ChangeError::Wire(_))));
 }
