@@ -384,10 +384,12 @@ fn a_seed_fixes_everything() {
 #[test]
 fn without_a_seed_it_is_random() {
     let folder = Folder::new();
-    let seed = || folder.run("count /dev/null --json").json()["seed"].as_u64().unwrap();
-    let (a, b) = (seed(), seed());
-    assert_ne!(a, b);
-    assert!(a < 1 << 53 && b < 1 << 53, "JSON readers have 53 bits");
+    let seed = || folder.run("count /dev/null --json").json()["seed"].as_str().unwrap().to_owned();
+    let first = seed();
+    assert!(first.starts_with("0x") && first.len() == 34, "128 bits, as text: {first}");
+    assert_ne!(first, seed());
+    // What is printed can be given again.
+    assert_eq!(folder.run(&format!("count /dev/null --json --seed {first}")).json()["seed"], first);
 }
 
 #[test]

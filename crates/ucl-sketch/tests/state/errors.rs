@@ -42,7 +42,9 @@ fn each_error_says_what_is_wrong() {
     let error = message(&changed(8));
     assert_eq!(
         error,
-        format!("the state file has version {newer}, but versions up to 1 can be read: update this program")
+        format!(
+            "the state file has version {newer}, but versions up to {FORMAT_VERSION} can be read: update this program"
+        )
     );
     let mut many = good.clone();
     many[12] = 200;
