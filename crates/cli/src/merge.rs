@@ -46,7 +46,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
         sum.sketch.merge(other.sketch).map_err(|error| match error {
             MergeError::Refused(difference) => refused(difference.to_string()).into(),
-            MergeError::Fault(fault) => anyhow::Error::from(fault),
+            other => anyhow::Error::from(other),
         })?;
     }
     let sketch = &mut sum.sketch;

@@ -8,8 +8,8 @@ use core::fmt;
 
 use siphasher::sip128::SipHasher24;
 
-use crate::{ConfigError, InsertError};
 use crate::seed::Hashing;
+use crate::{ConfigError, InsertError};
 
 /// The longest key that can be counted, in bytes.
 pub const MAX_KEY_BYTES: usize = 65_535;
@@ -39,7 +39,8 @@ impl KeyFormat {
     pub fn for_key_bytes(bytes: usize) -> Result<Self, ConfigError> {
         match bytes {
             4 | 8 | 13 | 16 => Ok(Self::Fixed(bytes as u8)),
-            _ => Self::Digest.check(bytes).map(|()| Self::Digest),
+            0..=MAX_KEY_BYTES => Ok(Self::Digest),
+            _ => Err(ConfigError::KeyTooLong { bytes }),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use ucl_data_plane::{
-    AnyHeavy, Config, ConfigError, DataPlane, DigestKey, Inconsistent, InsertError, KeyFormat, Memory, MergeError, ReportSink,
+    AnyHeavy, Config, ConfigError, DataPlane, DigestKey, Inconsistent, InsertError, KeyFormat, Memory, MergeError,
+    ReportSink,
 };
 
 /// A data plane for keys of `N` bytes in the slots, with any heavy part.
