@@ -19,7 +19,7 @@ pub struct InputArgs {
     ///
     /// Files may be plain, gzip or zstd; the content decides. Content that the format cannot read,
     /// such as an archive or a saved state, is an error. Generators need no format:
-    /// zipf:SKEW[:ITEMS[:KEYS]] makes numbers, caida-like[:PACKETS] five-tuples.
+    /// `zipf:SKEW[:ITEMS[:KEYS]]` makes numbers, `caida-like[:PACKETS]` five-tuples.
     #[arg(value_name = "INPUT", value_parser = OsStringValueParser::new().try_map(source))]
     pub inputs: Vec<Source>,
 

@@ -30,7 +30,7 @@ pub fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> anyhow::Result<()
     Ok(())
 }
 
-/// Fails if [`write`] could not even begin. Changes nothing.
+/// Fails if [`write()`] could not even begin. Changes nothing.
 pub fn check(path: &Path) -> io::Result<()> {
     if !is_replaced(path) {
         // To open a pipe would wait for its reader, and end what it reads.

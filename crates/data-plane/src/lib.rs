@@ -4,7 +4,7 @@
 //!
 //! - the **heavy part** ([`heavy`]) holds hot keys exactly: the paper's filter with votes, Augmented Sketch's or Elastic
 //!   Sketch's ([`HeavyKind`]);
-//! - the **linear sketch** ([`counters`], [`column`]) counts everything else: `y = A x`, each key adding to a few counters,
+//! - the **linear sketch** ([`counters`], [`column`](mod@column)) counts everything else: `y = A x`, each key adding to a few counters,
 //!   as in Count-Min, Count Sketch or FlowRadar ([`Base`]);
 //! - the **Bloom filter** ([`bloom`]) remembers which keys were reported, so that each is sent about once.
 //!

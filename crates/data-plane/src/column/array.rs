@@ -5,7 +5,7 @@ use crate::hash::{KeyHash, MAX_DEGREE};
 
 /// Different counters of one array, as in FlowRadar.
 ///
-/// Position `i` comes from the part of the hash that row `i` of a [`RowMap`] takes, so slot, Bloom bits and columns stay
+/// Position `i` comes from the part of the hash that row `i` of a [`RowMap`](super::RowMap) takes, so slot, Bloom bits and columns stay
 /// disjoint. Two of a key's positions must not be the same, or its column would have a coefficient of 2 and one equation
 /// less: by Floyd's sampling (Bentley and Floyd 1987) the `i`-th of `k` is drawn from the first `n - k + i + 1` counters,
 /// and if it was drawn before, the last of these takes its place. Every set of `k` counters is equally likely, without a loop
