@@ -1,5 +1,7 @@
 //! Repository chores: `cargo xtask test` is what CI runs, `cargo xtask bench` what the figures in the docs come from.
 
+mod text;
+
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -10,7 +12,7 @@ use anyhow::{Context, Result, bail};
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test             everything CI checks: formatting, lints, links, all tests (one of them checks the generated files)
+  test             all checks: text and links, formatting, lints, rustdoc, all tests
   explore FROM TO  all tests once for each seed in this range: other random cases for the property tests
   explore checks N random programs against exact counts until N keys are checked, with overflow checks
   bench            all benchmarks, as ratios within one run
@@ -56,10 +58,15 @@ fn cases() -> String {
     env::var(CASES).unwrap_or_else(|_| "0".into())
 }
 
+/// The cargo that runs this program, so that both are of one toolchain.
+fn cargo_program() -> String {
+    env::var("CARGO").unwrap_or_else(|_| "cargo".into())
+}
+
 fn cargo_with(arguments: &str, variables: &[(&str, &str)]) -> Result<()> {
     eprintln!("\n--- cargo {arguments}");
     let start = Instant::now();
-    let status = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".into()))
+    let status = Command::new(cargo_program())
         .args(arguments.split_whitespace())
         .current_dir(root())
         .envs(variables.iter().copied())
@@ -71,9 +78,10 @@ fn cargo_with(arguments: &str, variables: &[(&str, &str)]) -> Result<()> {
 
 fn test() -> Result<()> {
     let start = Instant::now();
-    links()?;
+    text::check()?;
     cargo("fmt --all --check")?;
     cargo("clippy --workspace --all-targets --locked -- -D warnings")?;
+    cargo_with("doc --workspace --no-deps --locked", &[("RUSTDOCFLAGS", "-D warnings")])?;
     cargo("test --workspace --locked --no-fail-fast")?;
     eprintln!("\nall green in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
@@ -102,29 +110,4 @@ fn bench() -> Result<()> {
 
 fn docs() -> Result<()> {
     cargo("run --quiet -p ucl-cli -- generate-docs docs --man target/man")
-}
-
-/// Every relative link in the Markdown files points at something that exists.
-fn links() -> Result<()> {
-    let mut files: Vec<PathBuf> = vec![];
-    for folder in [root(), root().join("docs")] {
-        for entry in std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "md") {
-                files.push(path);
-            }
-        }
-    }
-    let mut broken = vec![];
-    for file in &files {
-        let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let path = target.split('#').next().unwrap_or_default();
-            let local = !path.is_empty() && !path.contains("://");
-            if local && !file.parent().expect("a file lies in a folder").join(path).exists() {
-                broken.push(format!("{}: {target}", file.strip_prefix(root()).unwrap_or(file).display()));
-            }
-        }
-    }
-    if broken.is_empty() { Ok(()) } else { bail!("broken links:\n{}", broken.join("\n")) }
 }
