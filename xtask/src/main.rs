@@ -1,5 +1,6 @@
 //! Repository chores: `cargo xtask test` is what CI runs, `cargo xtask bench` what the figures in the docs come from.
 
+mod publish;
 mod text;
 
 use std::env;
@@ -12,11 +13,12 @@ use anyhow::{Context, Result, bail};
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test             all checks: text and links, formatting, lints, rustdoc, all tests
+  test             all checks: text and links, formatting, lints, rustdoc, all tests, packages
   explore FROM TO  all tests once for each seed in this range: other random cases for the property tests
   explore checks N random programs against exact counts until N keys are checked, with overflow checks
   bench            all benchmarks, as ratios within one run
   docs             write the generated files (docs/cli.md, man pages under target/man)
+  publish-check    package the published crates as for a release; uploads nothing
 ";
 
 fn main() -> ExitCode {
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
         ["explore", from, to] => explore(from, to),
         ["bench"] => bench(),
         ["docs"] => docs(),
+        ["publish-check"] => publish::check(""),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);
@@ -83,6 +86,8 @@ fn test() -> Result<()> {
     cargo("clippy --workspace --all-targets --locked -- -D warnings")?;
     cargo_with("doc --workspace --no-deps --locked", &[("RUSTDOCFLAGS", "-D warnings")])?;
     cargo("test --workspace --locked --no-fail-fast")?;
+    // By now everything has been downloaded, so that a machine without a network passes too.
+    publish::check("--offline")?;
     eprintln!("\nall green in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
 }
