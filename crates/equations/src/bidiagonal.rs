@@ -11,19 +11,19 @@ use crate::dense;
 use crate::error::{Error, check_finite, check_len, check_option};
 use crate::products::{Sums, gather_with, scatter_with};
 
-/// When to stop, and how much to damp: the same for LSQR and LSMR.
+/// Damping and stopping rules of LSQR and LSMR.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LeastSquaresOptions {
-    /// Minimise `‖y - A x‖₂² + damp² ‖x‖₂²`; 0 for plain least squares.
+    /// Damping: the solvers minimise `‖y - A x‖₂² + damp² ‖x‖₂²`. 0 is plain least squares.
     pub damp: f64,
-    /// Relative error that `A` is taken to have.
+    /// Assumed relative error of `A`.
     pub atol: f64,
-    /// Relative error that `y` is taken to have.
+    /// Assumed relative error of `y`.
     pub btol: f64,
-    /// Stop when the condition number of `A` seems to be larger; 0 for no limit.
+    /// Largest estimated condition number of `A`; the solver stops above it. 0 is no limit.
     pub condition_limit: f64,
-    /// Iterations at most; `None` is twice the number of columns for LSQR, and for LSMR the smaller number of columns
-    /// and counters.
+    /// Largest number of iterations. The default is twice the number of columns for LSQR, and the
+    /// smaller of the numbers of columns and counters for LSMR.
     pub iterations: Option<usize>,
 }
 

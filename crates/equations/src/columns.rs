@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// One column of `A`. Column numbers are handed out in order and never move.
+/// Number of a column of `A`. Numbers are assigned in order and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ColumnId(pub u32);
 
@@ -21,7 +21,7 @@ pub(crate) enum Coefficients {
     Reals(Vec<f32>),
 }
 
-/// The columns of `A`, `counters` rows high, `degree` entries each.
+/// Columns of `A`: `counters` rows, `degree` entries in each column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
     counters: usize,
@@ -31,17 +31,17 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// No columns yet; every coefficient will be one (Count-Min, FlowRadar).
+    /// Creates an empty matrix in which every coefficient is 1 (Count-Min, FlowRadar).
     pub fn ones(counters: usize, degree: usize) -> Self {
         Self::with(counters, degree, Coefficients::Ones)
     }
 
-    /// No columns yet; coefficients are +1 or -1 (Count Sketch).
+    /// Creates an empty matrix with coefficients +1 and -1 (Count Sketch).
     pub fn signed(counters: usize, degree: usize) -> Self {
         Self::with(counters, degree, Coefficients::Signs(Vec::new()))
     }
 
-    /// No columns yet; any coefficients (the fractional matrix of SeqSketch).
+    /// Creates an empty matrix with any coefficients (the fractional matrix of SeqSketch).
     pub fn weighted(counters: usize, degree: usize) -> Self {
         Self::with(counters, degree, Coefficients::Reals(Vec::new()))
     }
@@ -105,43 +105,43 @@ impl Columns {
         }
     }
 
-    /// The number of columns: unknowns of the system.
+    /// Number of columns: the unknowns of the system.
     pub fn len(&self) -> usize {
         self.indices.len() / self.degree
     }
 
-    /// Whether there is no column yet.
+    /// Returns true if there is no column.
     pub fn is_empty(&self) -> bool {
         self.indices.is_empty()
     }
 
-    /// The number of counters: equations of the system.
+    /// Number of counters: the equations of the system.
     pub fn counters(&self) -> usize {
         self.counters
     }
 
-    /// Entries per column.
+    /// Number of entries in each column.
     pub fn degree(&self) -> usize {
         self.degree
     }
 
-    /// Whether every coefficient is one, as the multiplicative solvers need.
+    /// Returns true if every coefficient is 1, as the multiplicative solvers need.
     pub fn is_ones(&self) -> bool {
         matches!(self.coefficients, Coefficients::Ones)
     }
 
-    /// The counters of one column.
+    /// Returns the counters of one column.
     pub fn indices(&self, id: ColumnId) -> &[u32] {
         let at = id.0 as usize * self.degree;
         &self.indices[at..at + self.degree]
     }
 
-    /// All indices, column after column.
+    /// Returns the counters of all columns, column after column.
     pub fn all_indices(&self) -> &[u32] {
         &self.indices
     }
 
-    /// The coefficient of entry `entry` of a column.
+    /// Returns the coefficient of entry `entry` of a column.
     pub fn coefficient(&self, id: ColumnId, entry: usize) -> f32 {
         let at = id.0 as usize * self.degree + entry;
         match &self.coefficients {
@@ -155,9 +155,8 @@ impl Columns {
         &self.coefficients
     }
 
-    /// A compact copy of some columns, in the order given, over the same counters: the system of the keys that may
-    /// have been seen in one epoch, say. Column `k` of the copy is `ids[k]` of this one. Solvers that take candidates
-    /// need no such copy.
+    /// Copies some columns, in the given order, over the same counters. Column `k` of the copy is
+    /// `ids[k]` of this matrix. Solvers that take candidates do not need a copy.
     pub fn subset(&self, ids: &[ColumnId]) -> Result<Self, Error> {
         if let Some(at) = ids.iter().position(|id| id.0 as usize >= self.len()) {
             return Err(Error::UnknownColumn { at, id: ids[at].0, len: self.len() });
@@ -207,7 +206,7 @@ impl Columns {
         }
     }
 
-    /// Bytes held, for the control plane's accounting.
+    /// Bytes of memory held.
     pub fn memory(&self) -> usize {
         let coefficients = match &self.coefficients {
             Coefficients::Ones => 0,

@@ -49,7 +49,7 @@ pub use crate::multiplicative::{MultiplicativeOptions, MultiplicativeOptions as 
 
 const SOLVER: &str = "EM";
 
-/// Estimates all columns: `out` gets one value per column, `start` (ones if `None`) has one per column.
+/// Estimates all columns. `start` (ones if `None`) and `out` have one value per column.
 pub fn em(
     columns: &Columns,
     y: &[f64],
@@ -62,8 +62,8 @@ pub fn em(
     solve(&problem, options, workspace, out)
 }
 
-/// Estimates the candidates alone, all other columns being 0: `start` and `out` have one value per candidate. Nothing
-/// of the other columns is read or copied.
+/// Estimates the candidates and takes all other columns as 0. `start` and `out` have one value per
+/// candidate. The other columns are neither read nor copied.
 pub fn em_among(
     columns: &Columns,
     candidates: &[ColumnId],

@@ -1,11 +1,11 @@
 //! What can be wrong with a system or with what is asked of it.
 
-/// Why a product or a solver refused its input. Every variant names the operands, so that the message alone tells
-/// which argument to mend; nothing is written to the output when an error is returned.
+/// Reason why a product or a solver rejected its input. The output is unchanged.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A slice has the wrong length: counters go with `Columns::counters`, unknowns with `Columns::len`.
+    /// A slice has the wrong length. Counters need `Columns::counters` values, unknowns
+    /// `Columns::len`.
     #[error("{what} has {found} values where the system has {expected}")]
     Shape {
         /// Which argument.
@@ -15,7 +15,7 @@ pub enum Error {
         /// The length that was given.
         found: usize,
     },
-    /// A NaN or an infinity in the input.
+    /// The input holds a NaN or an infinity.
     #[error("{what}[{at}] is {value}, not a finite number")]
     NotFinite {
         /// Which argument.
@@ -25,8 +25,8 @@ pub enum Error {
         /// What stands there.
         value: f64,
     },
-    /// A negative number where the solver needs `y >= 0` or `x >= 0`. Counters of a Count Sketch are signed: use one
-    /// of the least-squares solvers for them.
+    /// The input holds a negative number, but the solver needs `y >= 0` or `x >= 0`. The
+    /// least-squares solvers accept signed counters.
     #[error("{what}[{at}] is {value}, but this solver needs numbers >= 0")]
     Negative {
         /// Which argument.
@@ -36,13 +36,14 @@ pub enum Error {
         /// What stands there.
         value: f64,
     },
-    /// The solver needs a matrix of zeros and ones. LSQR, LSMR and OMP take any coefficients.
+    /// The columns have signs or weights, but the solver needs ones. LSQR, LSMR and OMP accept any
+    /// coefficients.
     #[error("{solver} needs columns of ones, but these carry signs or weights")]
     NeedsOnes {
         /// The solver that refused.
         solver: &'static str,
     },
-    /// A candidate that is not a column of this system.
+    /// A candidate is not a column of this system.
     #[error("candidate {at} is column {id}, but there are {len} columns")]
     UnknownColumn {
         /// Where in the candidates.
@@ -52,7 +53,7 @@ pub enum Error {
         /// The columns there are.
         len: usize,
     },
-    /// `rows × width` counters do not make up this system.
+    /// The system does not have `rows × width` counters with one entry per row.
     #[error("{rows} rows of {width} counters do not fit {counters} counters and columns of {degree} entries")]
     Rows {
         /// Rows claimed.
@@ -64,7 +65,7 @@ pub enum Error {
         /// Entries a column has.
         degree: usize,
     },
-    /// A column whose entry `j` is not in row `j`: the sketch is not made of rows.
+    /// Entry `j` of a column is not in row `j`.
     #[error("entry {row} of column {column} is counter {index}, outside row {row}")]
     OutsideRow {
         /// The column.
@@ -74,7 +75,7 @@ pub enum Error {
         /// The counter it names.
         index: u32,
     },
-    /// A row that the sketch does not have was to be left out, or the only one.
+    /// The row to leave out does not exist or is the only one.
     #[error("row {row} of {rows} cannot be left out")]
     LeftOutRow {
         /// The row asked for.
@@ -82,7 +83,7 @@ pub enum Error {
         /// Rows there are.
         rows: usize,
     },
-    /// An option outside its range.
+    /// An option is outside its range.
     #[error("option {name} is {value}, but must be {range}")]
     Option {
         /// The option's name.

@@ -2,35 +2,37 @@
 
 use crate::{Columns, products};
 
-/// What every solver reports beside its estimate.
+/// Report of a solver beside its estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Info {
-    /// Iterations run (for OMP: atoms chosen).
+    /// Number of iterations; for OMP, number of atoms chosen.
     pub iterations: usize,
-    /// `‖y - A x‖₁ / ‖y‖₁`: the share of the counters' mass that the estimate does not explain, over all counters,
-    /// those that no column touches included; 0 when `y` is all zero. The same gauge for every solver, but no measure
-    /// of truth: an under-determined system has many `x` with residual 0. See [`left_out`](crate::left_out).
+    /// Relative residual `‖y - A x‖₁ / ‖y‖₁` over all counters, including those that no column
+    /// touches; 0 if `y` is zero. It is comparable between solvers but does not measure truth: an
+    /// under-determined system has many `x` with residual 0. See [`left_out`](crate::left_out).
     pub residual: f64,
-    /// Why it stopped.
+    /// Reason why the solver stopped.
     pub stop: Stop,
 }
 
-/// Why a solver stopped.
+/// Reason why a solver stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Nothing to do: no column, no mass in the counters, or `Aᵀ y = 0`.
+    /// There was nothing to solve: no column, no mass in the counters, or `Aᵀ y = 0`.
     Trivial,
-    /// The equations hold to the tolerances.
+    /// The equations hold within the tolerances.
     Solved,
-    /// No `x` solves the equations, but this one is the least-squares solution to the tolerances.
+    /// No `x` solves the equations; the estimate is the least-squares solution within the
+    /// tolerances.
     LeastSquares,
-    /// The estimate no longer changes by more than the tolerance.
+    /// The estimate changed by less than the tolerance.
     Settled,
-    /// The estimated condition number passed its limit.
+    /// The estimated condition number is over its limit.
     Conditioning,
-    /// OMP: no column is left that is independent of those chosen and correlates with what remains.
+    /// OMP found no further column that is independent of the chosen ones and correlates with the
+    /// residual.
     Exhausted,
-    /// The limit of iterations (for OMP: of atoms).
+    /// The limit of iterations (for OMP, of atoms) was reached.
     Limit,
 }
 

@@ -1,4 +1,4 @@
-//! Which estimate is better, when nobody knows the truth: leave a row out.
+//! Compares estimates without ground truth: leaves out a row of counters and predicts it.
 //!
 //! Any solver can make `A x` fit `y`; with more keys than counters that says nothing. So decode from all rows but one, and
 //! see how well the estimate predicts the row that it has not seen:
@@ -34,22 +34,22 @@ use crate::error::{Error, check_finite, check_len};
 use crate::info::relative_l1;
 use crate::rows::{Rows, row_product, split_row};
 
-/// The system without one row.
+/// System without one row.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
-    /// The row that is missing.
+    /// Number of the row that was left out.
     pub row: usize,
-    /// The rows that are there: one fewer.
+    /// Arrangement of the remaining rows.
     pub rows: Rows,
-    /// All columns, one entry shorter; counters renumbered without a gap.
+    /// Columns without the entry in the row left out, with counters renumbered without a gap.
     pub columns: &'a Columns,
-    /// The counters of those rows.
+    /// Counters of the remaining rows.
     pub y: &'a [f64],
 }
 
-/// The mean, over the rows left out in turn (all of them, or those named), of the relative L1 residual on that row.
-/// `estimate` decodes a [`Part`] into one value per column. A row without mass says nothing and is passed over; if no
-/// row has any, the residual is 0.
+/// Returns the mean relative L1 residual on rows that were left out in turn: all rows, or those
+/// named. `estimate` decodes a [`Part`] into one value per column. Rows without mass are skipped;
+/// the result is 0 if no row has mass.
 pub fn residual<E: From<Error>>(
     columns: &Columns,
     rows: Rows,

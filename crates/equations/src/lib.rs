@@ -1,4 +1,4 @@
-//! The linear system `y = A x` of a sketch: columns, products and one solver a file.
+//! Solvers for the linear system `y = A x` that the counters of a sketch form.
 //!
 //! A linear sketch is a matrix `A` (Theorem 1 of the paper): a key is a column, saying which counters it touches; a
 //! counter is an equation, adding up its keys. Estimating the counts is solving `y = A x`, usually with far more keys than counters, so

@@ -36,7 +36,7 @@ use crate::info::{Info, Stop};
 
 pub use crate::bidiagonal::LeastSquaresOptions as Options;
 
-/// Estimates all columns: `out` gets one value per column.
+/// Estimates all columns and writes one value per column to `out`.
 pub fn lsqr(columns: &Columns, y: &[f64], options: &Options, out: &mut [f64]) -> Result<Info, Error> {
     options.check(columns, y, out)?;
     out.fill(0.0);

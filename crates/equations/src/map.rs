@@ -37,16 +37,16 @@ use crate::error::{Error, check_finite, check_len};
 use crate::products::gather_with;
 use crate::rows::Rows;
 
-/// What the counters say about the counts as a whole.
+/// Prior distribution of the counts, estimated from the counters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prior {
-    /// `μ`, the mean count.
+    /// Mean count `μ`.
     pub mean: f64,
-    /// `σ²`, the variance of the counts.
+    /// Variance `σ²` of the counts.
     pub variance: f64,
-    /// `‖x‖₁`, the sum of the counts.
+    /// Sum `‖x‖₁` of the counts.
     pub l1: f64,
-    /// `‖x‖₂²`, the sum of their squares; never below `‖x‖₁² / N`, which it is for equal counts.
+    /// Sum of squares `‖x‖₂²` of the counts, at least `‖x‖₁² / N`.
     pub l2_squared: f64,
 }
 
@@ -69,7 +69,7 @@ impl Prior {
     }
 }
 
-/// Estimates all columns with the prior that the counters give, and returns that prior.
+/// Estimates all columns with the prior that the counters give, and returns the prior.
 pub fn map(columns: &Columns, rows: Rows, y: &[f64], out: &mut [f64]) -> Result<Prior, Error> {
     if !columns.is_ones() {
         return Err(Error::NeedsOnes { solver: "MAP" });

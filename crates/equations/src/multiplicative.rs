@@ -38,26 +38,29 @@ const NOTHING: f64 = 1e-20;
 /// up to 2,000,000 and 2.8 up to 20,000,000.
 const SINGLE_LIMIT: f64 = (1u32 << 20) as f64;
 
-/// The number format of an iteration.
+/// Number format of the iterations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Precision {
-    /// Single while the largest counter is below 2^20, where its rounding stays well below half a count; double above.
+    /// Single precision if the largest counter is below 2^20, where rounding stays well below half
+    /// a count; otherwise double precision.
     #[default]
     Auto,
-    /// 32 bits: relative errors around 1e-6.
+    /// 32 bits, with relative errors around 1e-6.
     Single,
     /// 64 bits.
     Double,
 }
 
-/// How long a multiplicative solver runs, and in which number format.
+/// Stopping rules and number format of a multiplicative solver.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MultiplicativeOptions {
-    /// Iterations at most. With 0 the answer is the start, less what must be zero.
+    /// Largest number of iterations. With 0 the result is the start, with zeros where a count must
+    /// be zero.
     pub iterations: usize,
-    /// Stop when `Σ|change of x| <= tolerance · Σ x`; `None` runs all iterations and is a little faster.
+    /// Tolerance: the solver stops when `Σ|change of x| <= tolerance · Σ x`. `None` runs all
+    /// iterations and is a little faster.
     pub tolerance: Option<f64>,
-    /// The number format.
+    /// Number format of the iterations.
     pub precision: Precision,
 }
 
@@ -67,7 +70,7 @@ impl Default for MultiplicativeOptions {
     }
 }
 
-/// Buffers that a solver reuses from call to call. Holds no result: any workspace serves any system.
+/// Buffers that a solver reuses between calls. They hold no result and fit any system.
 #[derive(Clone, Debug, Default)]
 pub struct Workspace {
     /// A counter's dense number, or [`EMPTY`].

@@ -38,16 +38,16 @@ use crate::products::gather_with;
 /// How much of a column must be new to count as independent of the atoms.
 const INDEPENDENT: f64 = 1e-12;
 
-/// When to stop.
+/// Stopping rules of OMP.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Options {
-    /// Atoms at most; `None` is one per ten columns, rounded up.
+    /// Largest number of atoms. The default is one per ten columns, rounded up.
     pub atoms: Option<usize>,
-    /// Stop when `‖r‖₂ <= tolerance · ‖y‖₂`; 0 runs to the last atom.
+    /// Tolerance: OMP stops when `‖r‖₂ <= tolerance · ‖y‖₂`. With 0 it chooses all atoms.
     pub tolerance: f64,
 }
 
-/// Estimates all columns: `out` gets the fitted value of each atom, and 0 elsewhere.
+/// Estimates all columns: writes the fitted value of each atom to `out`, and 0 elsewhere.
 pub fn omp(columns: &Columns, y: &[f64], options: &Options, out: &mut [f64]) -> Result<Info, Error> {
     check_len("y", columns.counters(), y.len())?;
     check_len("out", columns.len(), out.len())?;

@@ -46,7 +46,7 @@ pub const MAX_SWEEPS: usize = 64;
 /// No count.
 const NONE: i64 = -1;
 
-/// What peeling found, and what it left.
+/// Result of peeling: the solved counts and the rest of the system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peeling {
     /// [`NONE`] where it could not be told.
@@ -57,7 +57,8 @@ pub struct Peeling {
     unexplained: i64,
 }
 
-/// Peels the candidates (all columns if `None`), which must be columns of ones, from counters `y >= 0`.
+/// Peels the candidates (all columns if `None`) from counters `y >= 0`. The columns must be columns
+/// of ones.
 ///
 /// A column may stand among the candidates only once; candidates with the same counters can never be told apart, and
 /// stay unsolved unless those counters empty.
@@ -67,7 +68,8 @@ pub fn peel(columns: &Columns, candidates: Option<&[ColumnId]>, y: &[i64]) -> Re
     Ok(peeler.peeling)
 }
 
-/// Peels one system after another in the same memory: fresh memory for each took longer to get than to work on.
+/// Peels several systems and reuses its memory between them. Fresh memory for each took longer to
+/// get than to work on.
 #[derive(Clone, Debug, Default)]
 pub struct Peeler {
     wide: Vec<Wide>,
@@ -78,7 +80,7 @@ pub struct Peeler {
 }
 
 impl Peeler {
-    /// As [`peel`].
+    /// Peels one system. See [`peel`].
     pub fn peel(&mut self, columns: &Columns, candidates: Option<&[ColumnId]>, y: &[i64]) -> Result<&Peeling, Error> {
         if !columns.is_ones() {
             return Err(Error::NeedsOnes { solver: "peeling" });
@@ -311,40 +313,42 @@ impl<'a, C: Counter, const DEGREE: usize> State<'a, C, DEGREE> {
 }
 
 impl Peeling {
-    /// For each candidate (each column, if none were named): its count, or `None` where it could not be told.
+    /// Returns the count of each candidate (of each column, if none were named), or `None` where it
+    /// is not determined.
     pub fn values(&self) -> Vec<Option<i64>> {
         self.values.iter().map(|&value| Some(value).filter(|&value| value != NONE)).collect()
     }
 
-    /// What is left of the counters when every solved key is taken away.
+    /// Returns the counters without the mass of all solved keys.
     pub fn remaining(&self) -> &[i64] {
         &self.remaining
     }
 
-    /// The columns without a value, in the order of the candidates.
+    /// Returns the columns without a value, in the order of the candidates.
     pub fn unsolved(&self) -> &[ColumnId] {
         &self.unsolved
     }
 
-    /// Whether every candidate has a value.
+    /// Returns true if every candidate has a value.
     pub fn is_complete(&self) -> bool {
         self.unsolved.is_empty()
     }
 
-    /// Peels that contradicted another counter, and were not done: a sign of keys that are not among the candidates.
+    /// Number of steps refused because they contradicted another counter. It is a sign of keys that
+    /// are not among the candidates.
     pub fn refused(&self) -> usize {
         self.refused
     }
 
-    /// Mass on counters that have no unsolved candidate, summed over the counters (a lost key counts once for each of
-    /// its counters that is so bared).
+    /// Mass on counters without unsolved candidates, summed over the counters. A lost key counts
+    /// once for each such counter.
     pub fn unexplained(&self) -> i64 {
         self.unexplained
     }
 
-    /// Estimates the rest by EM on what remains, and writes all values, peeled and estimated, to `out`. `start` is asked for
-    /// the places of those candidates that have no value (ones if `None`). The residual in the result is relative to the
-    /// remaining mass.
+    /// Estimates the remaining candidates by EM and writes all values, peeled and estimated, to
+    /// `out`. `start` gives the start values of the candidates without a value (ones if `None`).
+    /// The residual in the result is relative to the remaining mass.
     pub fn then_em(
         &self,
         columns: &Columns,

@@ -58,7 +58,7 @@ macro_rules! with_coefficients {
 }
 
 impl Columns {
-    /// `out = A x`, in as many threads as the system is worth.
+    /// Computes `out = A x`, with threads for large systems.
     pub fn product(&self, x: &[f64], out: &mut [f64]) -> Result<(), Error> {
         check_len("x", self.len(), x.len())?;
         check_len("out", self.counters(), out.len())?;
@@ -71,7 +71,7 @@ impl Columns {
         Ok(())
     }
 
-    /// `out = Aᵀ y`, in as many threads as the system is worth.
+    /// Computes `out = Aᵀ y`, with threads for large systems.
     pub fn transposed_product(&self, y: &[f64], out: &mut [f64]) -> Result<(), Error> {
         check_len("y", self.counters(), y.len())?;
         check_len("out", self.len(), out.len())?;
@@ -79,7 +79,8 @@ impl Columns {
         Ok(())
     }
 
-    /// The squared length `‖a‖₂²` of a column; an index that repeats has its coefficients added first.
+    /// Returns the squared length `‖a‖₂²` of a column. Coefficients of a repeated index are added
+    /// first.
     pub fn squared_norm(&self, id: ColumnId) -> f64 {
         self.inner(id, id)
     }

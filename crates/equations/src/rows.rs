@@ -3,17 +3,18 @@
 use crate::columns::{ColumnId, Columns};
 use crate::error::Error;
 
-/// `rows × width` counters: counter `i` is in row `i / width`, and entry `j` of every column in row `j`.
+/// Arrangement of counters in rows: counter `i` is in row `i / width`, and entry `j` of every
+/// column is in row `j`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rows {
-    /// Rows (`d` in the paper).
+    /// Number of rows (`d` in the paper).
     pub rows: usize,
-    /// Counters a row (`w` in the paper).
+    /// Number of counters in a row (`w` in the paper).
     pub width: usize,
 }
 
 impl Rows {
-    /// Fails unless the columns are arranged so.
+    /// Checks that the columns have this arrangement.
     pub fn check(&self, columns: &Columns) -> Result<(), Error> {
         let Self { rows, width } = *self;
         if rows.checked_mul(width) != Some(columns.counters()) || rows != columns.degree() {
@@ -29,7 +30,7 @@ impl Rows {
         Ok(())
     }
 
-    /// The counters of one row.
+    /// Returns the counters of one row.
     pub fn row(&self, row: usize) -> std::ops::Range<usize> {
         row * self.width..(row + 1) * self.width
     }

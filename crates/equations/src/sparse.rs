@@ -1,4 +1,4 @@
-//! Sparse systems: the columns that can have mass at all, and the system shrunk to them.
+//! Sparse systems: finds the columns that can have mass, and shrinks the system to them.
 //!
 //! The items of a short epoch touch a small part of the counters, and a key with an untouched counter had no item. So before
 //! anything is solved:
@@ -32,19 +32,20 @@ use rayon::prelude::*;
 
 use crate::columns::{ColumnId, Columns};
 
-/// Which counters have mass in an epoch.
+/// Set of counters that have mass in an epoch.
 #[derive(Clone, Debug)]
 pub struct Touched {
     words: Vec<u64>,
 }
 
 impl Touched {
-    /// From a bit for each counter, the first in the lowest bit of the first word.
+    /// Creates a set from one bit per counter. The first counter is the lowest bit of the first
+    /// word.
     pub fn new(words: Vec<u64>) -> Self {
         Self { words }
     }
 
-    /// The same of just the first so many counters.
+    /// Returns the set restricted to the first `counters` counters.
     pub fn of_first(&self, counters: usize) -> Self {
         let mut words = self.words[..counters.div_ceil(64)].to_vec();
         if let Some(last) = words.last_mut() {
@@ -53,7 +54,7 @@ impl Touched {
         Self { words }
     }
 
-    /// Takes back that a counter has mass.
+    /// Removes a counter from the set.
     pub fn remove(&mut self, counter: u32) {
         self.words[counter as usize / 64] &= !(1 << (counter % 64));
     }
@@ -79,7 +80,7 @@ const COLUMNS: usize = 1024;
 /// Words of 64 counters that one thread goes through at a time.
 const WORDS: usize = 32;
 
-/// For each epoch of a block, the columns that can have mass in it.
+/// Columns that can have mass, for each epoch of a block.
 ///
 /// One pass over the columns finds them for all epochs. For 16 epochs (`cargo bench -p ucl-equations candidates` has the cases) a
 /// pass for each took 2 to 4 times as long; an index from counters to columns, built once a block, 1.5 times where an epoch
@@ -91,10 +92,11 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// The most epochs of a block.
+    /// Largest number of epochs in a block.
     pub const MOST_EPOCHS: usize = Epochs::BITS as usize;
 
-    /// By all counters of every column, and by the first `fewer`.
+    /// Finds the candidates of a block twice: by all counters of every column, and by the first
+    /// `fewer`.
     pub fn new(columns: &Columns, fewer: usize, block: &[Touched]) -> [Self; 2] {
         assert!(block.len() <= Self::MOST_EPOCHS, "a block of {} epochs", block.len());
         let (degree, counters) = (columns.degree(), by_counter(columns.counters(), block));
@@ -112,7 +114,7 @@ impl Candidates {
         [all, some].map(|epochs| Self { epochs })
     }
 
-    /// Those of the first `known` columns that are candidates in an epoch, in their order.
+    /// Returns the candidates of an epoch among the first `known` columns, in order.
     pub fn of_epoch(&self, epoch: usize, known: usize) -> Vec<ColumnId> {
         let mut out = Vec::new();
         for (first, epochs) in (0u32..).step_by(64).zip(self.epochs[..known].chunks(64)) {
@@ -122,7 +124,7 @@ impl Candidates {
         out
     }
 
-    /// Whether a column is a candidate in an epoch.
+    /// Returns true if a column is a candidate in an epoch.
     pub fn has(&self, epoch: usize, column: ColumnId) -> bool {
         self.epochs[column.0 as usize] >> epoch & 1 == 1
     }
@@ -184,26 +186,26 @@ fn by_counter(counters: usize, block: &[Touched]) -> Vec<Epochs> {
     all
 }
 
-/// Some columns over just the counters with mass.
+/// Some columns over only the counters that have mass.
 #[derive(Clone, Debug)]
 pub struct Shrunk {
-    /// Columns of ones, over the counters renumbered.
+    /// Columns of ones over the renumbered counters.
     pub columns: Columns,
-    /// For every counter its former number.
+    /// Former number of every counter.
     pub counters: Vec<u32>,
     /// The new number of each touched counter; at the others stands anything.
     number: Vec<u32>,
 }
 
 impl Shrunk {
-    /// The new number of a counter, if it has mass.
+    /// Returns the new number of a counter, if it has mass.
     pub fn number(&self, former: u32) -> Option<usize> {
         let number = self.number[former as usize] as usize;
         (self.counters.get(number) == Some(&former)).then_some(number)
     }
 }
 
-/// Shrinks one system after another in the same memory.
+/// Shrinks several systems and reuses its memory between them.
 #[derive(Clone, Debug)]
 pub struct Shrinker(Shrunk);
 
@@ -214,7 +216,8 @@ impl Default for Shrinker {
 }
 
 impl Shrinker {
-    /// The first `entries` entries of some columns of ones, candidates by these, over the touched counters.
+    /// Returns the first `entries` entries of the candidates among some columns of ones, over the
+    /// touched counters.
     pub fn shrink(&mut self, columns: &Columns, entries: usize, touched: &Touched, ids: &[ColumnId]) -> &Shrunk {
         let Shrunk { columns: renumbered, counters, number } = &mut self.0;
         number.resize(columns.counters(), 0);

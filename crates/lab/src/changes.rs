@@ -1,4 +1,5 @@
-//! How a sketch takes changes in mid-stream (paper, "Robustness to Sketch Changes").
+//! Measures how accurate a sketch stays when it changes in mid-stream (paper, "Robustness to Sketch
+//! Changes").
 //!
 //! Half of the stream is counted, then something changes, then the other half is counted in eight *windows*. Errors are measured
 //! before the change, right after it (no item in between) and 1, 2, 4 and 8 windows later, over all keys so far and over those
@@ -31,19 +32,19 @@ use crate::system::SystemError;
 /// Windows after the change at which errors are measured.
 const WINDOWS: [u64; 4] = [1, 2, 4, 8];
 
-/// What happens in the middle of the stream.
+/// Change of the sketch in the middle of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// Other hash functions.
+    /// The hash functions are replaced.
     Rehash,
-    /// Twice the budget.
+    /// The budget is doubled.
     Grow,
-    /// Half the budget.
+    /// The budget is halved.
     Shrink,
-    /// A new cycle.
+    /// A new cycle starts.
     Reset,
-    /// A new cycle, with the network's weights.
+    /// A new cycle starts and keeps the weights of the network.
     ResetWarm,
     /// An equal sketch is merged in.
     Double,
@@ -53,7 +54,7 @@ impl Change {
     /// All changes.
     pub const ALL: [Self; 6] = [Self::Rehash, Self::Grow, Self::Shrink, Self::Reset, Self::ResetWarm, Self::Double];
 
-    /// The name in results.
+    /// Returns the name in results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rehash => "rehash",
@@ -70,7 +71,7 @@ impl Change {
     }
 }
 
-/// Who is measured.
+/// Method to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// UCL-sketch with this decoder; former segments are sealed.
@@ -82,7 +83,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// The name in results.
+    /// Returns the name in results.
     pub fn name(self) -> String {
         match self {
             Self::Ucl(decoder) => format!("ucl-{}", decoder.name()),
@@ -92,20 +93,20 @@ impl Subject {
     }
 }
 
-/// What to measure.
+/// Options of the measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangesOptions {
-    /// Bytes where the stream is seen.
+    /// Memory budget in bytes on the device that sees the stream.
     pub budget: usize,
-    /// Fixes every hash and random choice.
+    /// Seed of every hash and random choice.
     pub seed: u64,
-    /// The changes.
+    /// Changes to measure.
     pub changes: Vec<Change>,
-    /// The methods.
+    /// Methods to measure.
     pub subjects: Vec<Subject>,
-    /// Snapshots in a window of the learned decoder.
+    /// Number of snapshots in a window of the learned decoder.
     pub window: usize,
-    /// Passes over the window in training, at most; the network's own number if not given.
+    /// Largest number of passes over the window in training; the network's default if `None`.
     pub epochs: Option<usize>,
 }
 
@@ -129,38 +130,40 @@ impl Default for ChangesOptions {
     }
 }
 
-/// One measurement.
+/// One measurement of a method around a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangeRow {
-    /// The method.
+    /// Name of the method.
     pub method: String,
-    /// What changed.
+    /// Change of the sketch.
     pub change: Change,
-    /// Windows since the change; `None` before it.
+    /// Number of windows since the change; `None` before it.
     pub windows: Option<u64>,
-    /// Items of the stream so far.
+    /// Number of items so far.
     pub items: u64,
-    /// Keys that count, and those of them that came before the change.
+    /// Number of keys measured.
     pub keys: u64,
-    /// Of them, those from before the change.
+    /// Number of keys measured that occurred before the change.
     pub keys_before: u64,
     /// Average relative error over all keys.
     pub are: f64,
     /// Average absolute error over all keys.
     pub aae: f64,
-    /// Average relative error over the keys from before the change.
+    /// Average relative error over the keys that occurred before the change.
     pub are_before: f64,
-    /// Whether the error over all keys is at most 5% above what it was before the change (0 for no keys at all).
+    /// Whether the average relative error over all keys is at most 5% above its value before the
+    /// change. An error over no keys is 0.
     pub recovered: bool,
     /// Seconds of training and decoding since the change.
     pub seconds: f64,
-    /// The decoder that answered.
+    /// Name of the decoder that answered.
     pub answered_by: String,
-    /// Keys whose true count is outside of its bounds: a defect, if not 0. `None` where the method promises nothing any more.
+    /// Number of keys whose true count is outside its bounds: a bug if not 0. `None` if the method
+    /// gives no guarantee.
     pub bound_violations: Option<u64>,
 }
 
-/// Measures every method through every change. `progress` hears what is being measured.
+/// Measures every method through every change. `progress` receives the name of each measurement.
 ///
 /// ```
 /// use ucl_lab::Recording;

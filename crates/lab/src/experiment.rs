@@ -1,4 +1,4 @@
-//! Methods × budgets × seeds on a stream in memory.
+//! Runs every combination of methods, budgets and seeds on a stream in memory.
 //!
 //! Every method runs at least twice. The *accuracy* pass has its uplink encoded and is asked for every key of the stream;
 //! the *speed* passes insert the stream into fresh instances that encode and decode nothing, and the fastest counts (other work on
@@ -22,7 +22,7 @@ const SPEED_TIME: Duration = Duration::from_millis(500);
 /// Queries that are timed, at most.
 const QUERIES: usize = 1_000_000;
 
-/// What to measure.
+/// Methods, budgets and seeds to measure.
 ///
 /// ```
 /// use ucl_lab::{Experiment, Options, Recording, Registry};
@@ -44,37 +44,37 @@ const QUERIES: usize = 1_000_000;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Experiment<'a> {
-    /// The methods.
+    /// Methods to measure.
     pub methods: Vec<&'a Method>,
-    /// The budgets in bytes; a shape by hand ([`Options::shape`]) brings its own.
+    /// Budgets in bytes. A shape given in [`Options::shape`] replaces them.
     pub budgets: Vec<usize>,
-    /// The seeds of the systems. The stream stays the same.
+    /// Seeds of the systems. The stream is the same for all.
     pub seeds: Vec<u64>,
-    /// Settings for all of them.
+    /// Settings for all methods.
     pub options: Options,
 }
 
-/// One method's run: its figures, and itself for further questions.
+/// Result of one run: its figures, and the system for further queries.
 pub struct Measured {
-    /// The figures.
+    /// Figures of the run.
     pub row: Row,
-    /// The system after the stream has ended; `None` if it failed.
+    /// System after the end of the stream; `None` if it failed.
     pub system: Option<Box<dyn System>>,
 }
 
 /// One run of one method.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// The method.
+    /// Method to run.
     pub method: &'a Method,
-    /// Its budget in bytes.
+    /// Budget in bytes.
     pub budget: usize,
-    /// Its seed.
+    /// Seed of the system.
     pub seed: u64,
 }
 
 impl<'a> Experiment<'a> {
-    /// All runs on a stream with such keys: budget by budget, method by method, seed by seed.
+    /// Returns all runs for a stream with keys of this format, ordered by budget, method and seed.
     pub fn jobs(&self, keys: KeyFormat) -> Vec<Job<'a>> {
         let budgets = match self.options.shape {
             Some(shape) => vec![shape.memory(keys).total()],
@@ -89,7 +89,7 @@ impl<'a> Experiment<'a> {
         jobs
     }
 
-    /// Runs everything. `each` sees every row as it is done.
+    /// Runs all methods. `each` receives every row when it is complete.
     pub fn run(&self, stream: &Recording, mut each: impl FnMut(&Row)) -> Vec<Row> {
         let run = |job: Job<'_>| {
             let row = measure(job.method, stream, job.budget, job.seed, &self.options).row;
@@ -100,7 +100,7 @@ impl<'a> Experiment<'a> {
     }
 }
 
-/// Runs one method once. A method that cannot run gives a row that says why.
+/// Runs one method once. A method that fails gives a row with the error.
 pub fn measure(method: &Method, stream: &Recording, budget: usize, seed: u64, options: &Options) -> Measured {
     let request = Request { budget, keys: stream.keys(), seed, pass: Pass::Speed, stream, options };
     let mut measured = measure_accuracy(method, stream, budget, seed, options);
@@ -117,7 +117,7 @@ pub fn measure(method: &Method, stream: &Recording, budget: usize, seed: u64, op
     measured
 }
 
-/// The same without the speed passes: errors and prices alone, in a fraction of the time.
+/// Runs one method once without measuring speeds, in a fraction of the time.
 ///
 /// ```
 /// use ucl_lab::{Options, Recording, Registry, experiment::measure_accuracy};

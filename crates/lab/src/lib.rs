@@ -1,4 +1,4 @@
-//! What is measured and how: systems, metrics, experiments, plots.
+//! Measurements of UCL-sketch and other sketches: systems, metrics, experiments and plots.
 //!
 //! Every comparison of this project goes through here, so that all systems are held to the same account: the same stream
 //! item by item (never totals), the same [memory accounting](ucl_data_plane::Memory), the same [metrics] over all distinct keys,

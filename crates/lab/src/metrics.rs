@@ -1,4 +1,4 @@
-//! How wrong a set of estimates is (paper, section "Metrics").
+//! Errors of a set of estimates (paper, section "Metrics").
 //!
 //! With `f` the true and `f*` the estimated frequency of each of the stream's `n` distinct keys, and `n(i)`, `n*(i)` how many of
 //! those keys have true and estimated frequency `i`:
@@ -19,7 +19,7 @@
 
 use std::collections::BTreeMap;
 
-/// The four errors of one set of estimates.
+/// Four errors of a set of estimates.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Errors {
     /// Average absolute error.
@@ -35,7 +35,7 @@ pub struct Errors {
 /// How many keys have each frequency; keys of frequency 0 are not counted.
 type Histogram = BTreeMap<u64, u64>;
 
-/// Takes true and estimated frequencies, key by key.
+/// Accumulates errors from true and estimated frequencies.
 ///
 /// ```
 /// use ucl_lab::metrics::ErrorMeter;
@@ -58,7 +58,7 @@ pub struct ErrorMeter {
 }
 
 impl ErrorMeter {
-    /// Takes one distinct key of the stream. Its true frequency is at least 1.
+    /// Adds one distinct key of the stream. Its true frequency is at least 1.
     pub fn add(&mut self, truth: u64, estimate: u64) {
         debug_assert!(truth > 0, "only keys of the stream are measured");
         let error = truth.abs_diff(estimate);
@@ -71,7 +71,7 @@ impl ErrorMeter {
         }
     }
 
-    /// The errors over all keys so far; 0 before the first.
+    /// Returns the errors over all keys so far; 0 if there are none.
     pub fn errors(&self) -> Errors {
         let n = self.keys.max(1) as f64;
         Errors {

@@ -1,4 +1,4 @@
-//! What to expect of a budget before there is a stream: the real system, run on a stand-in.
+//! Predicts the errors for a budget before there is a stream: runs the sketch on a generated one.
 //!
 //! Formulas for the error of a decoder would be loose or wrong; a made-up stream of as many keys, by Zipf's law, takes a second
 //! and includes everything: the filter's losses, the heavy part, the encoding on the wire. What it cannot know is the shape of
@@ -14,7 +14,7 @@ use crate::registry::{Registry, UnknownMethod};
 use crate::row::Row;
 use crate::system::Options;
 
-/// A stream to come.
+/// Expected stream and memory budget.
 ///
 /// ```
 /// use ucl_lab::predict::{Mode, Scenario};
@@ -29,34 +29,34 @@ use crate::system::Options;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scenario {
-    /// The budget in bytes.
+    /// Budget in bytes.
     pub memory: usize,
-    /// How keys sit in slots.
+    /// Format of the keys.
     pub keys: KeyFormat,
-    /// Distinct keys.
+    /// Expected number of distinct keys.
     pub expected_keys: u64,
-    /// Items.
+    /// Expected number of items.
     pub items: u64,
-    /// Zipf's exponent.
+    /// Exponent of the Zipf distribution.
     pub skew: f64,
-    /// Passes over the window in training, for the decoders that train.
+    /// Number of passes over the window in training, for decoders that train.
     pub epochs: usize,
-    /// Fixes the stream and the sketch.
+    /// Seed of the stream and of the sketch.
     pub seed: u64,
 }
 
-/// One way of running the sketch.
+/// Mode of the sketch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
-    /// The method, as in `ucl methods`.
+    /// Name of the method, as in `ucl methods`.
     pub method: &'static str,
-    /// Items between two cuts; `None` for a single snapshot at the end.
+    /// Number of items between two cuts; `None` for a single snapshot at the end.
     pub interval: Option<u64>,
 }
 
 impl Mode {
-    /// The modes worth choosing from: delta at several intervals, one snapshot, the paper's, and the two ways without a
-    /// sketch.
+    /// Returns the modes to choose from: delta at several intervals, one snapshot, the paper's, and
+    /// two without a sketch.
     pub fn all() -> Vec<Self> {
         let delta = [1_000, 4_000, 16_000, 64_000, 256_000];
         let delta = delta.map(|interval| Self { method: "ucl-delta", interval: Some(interval) });
@@ -68,13 +68,14 @@ impl Mode {
 }
 
 impl Scenario {
-    /// Ten items a key, but not more than a second or two takes; skew 1, as in many streams of words, flows and clicks.
+    /// Creates a scenario with ten items per key, limited to a second or two of work, and skew 1,
+    /// as in many streams of words, flows and clicks.
     pub fn new(memory: usize, keys: KeyFormat, expected_keys: u64) -> Self {
         let items = (10 * expected_keys).clamp(100_000, 2_000_000);
         Self { memory, keys, expected_keys, items, skew: 1.0, epochs: 30, seed: 0 }
     }
 
-    /// The stand-in, with about as many distinct keys as are expected.
+    /// Generates a stream with about the expected number of distinct keys.
     pub fn stream(&self) -> Recording {
         let universe = universe(self.skew, self.items, self.expected_keys);
         let scatter = HashSeed::new(u128::from(self.seed).into()).digest_key();
@@ -93,7 +94,7 @@ impl Scenario {
         stream
     }
 
-    /// Runs a mode on the stand-in.
+    /// Runs a mode on the generated stream.
     pub fn predict(&self, stream: &Recording, mode: Mode) -> Result<Row, UnknownMethod> {
         let options = Options {
             interval: Some(mode.interval),

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use ucl_sketch::KeyFormat;
 use ucl_streams::{Batch, BatchBuf, ExactCounts, ReadError, ReadErrorKind, ReadOptions, ReadSummary, Source, read};
 
-/// A stream in memory, and the truth about it.
+/// Stream in memory with its exact counts.
 ///
 /// ```
 /// use ucl_lab::Recording;
@@ -28,8 +28,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Reads all sources, in order, as one stream. An input that is cut off counts as far as it goes, and
-    /// [`Recording::cut_off`] says so.
+    /// Reads all sources in order as one stream. If an input is cut off, its readable part counts,
+    /// and [`Recording::cut_off`] reports it.
     pub fn read(sources: &[Source], options: &ReadOptions) -> Result<Self, ReadError> {
         let name = sources.iter().map(ToString::to_string).collect::<Vec<_>>().join(" + ");
         let mut recording = Self::new(name);
@@ -51,7 +51,7 @@ impl Recording {
         Ok(recording)
     }
 
-    /// An empty recording of this name, to be filled by [`Recording::extend`].
+    /// Creates an empty recording with this name, to be filled by [`Recording::extend`].
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -62,43 +62,43 @@ impl Recording {
         }
     }
 
-    /// Adds items at the end.
+    /// Appends the items of a batch.
     pub fn extend(&mut self, batch: Batch<'_>) {
         self.truth.insert_batch(batch);
         batch.items().for_each(|(key, weight)| self.stream.push(key, weight));
     }
 
-    /// The name in results: that of the input.
+    /// Returns the name of the input for results.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The whole stream as one batch.
+    /// Returns the whole stream as one batch.
     pub fn batch(&self) -> Batch<'_> {
         self.stream.as_batch()
     }
 
-    /// How many items there are.
+    /// Number of items.
     pub fn items(&self) -> u64 {
         self.stream.len() as u64
     }
 
-    /// Exact counts of all keys.
+    /// Returns the exact counts of all keys.
     pub fn truth(&self) -> &ExactCounts {
         &self.truth
     }
 
-    /// What reading reported: skipped records and the like.
+    /// Returns the summary of the read, with skipped records.
     pub fn summary(&self) -> &ReadSummary {
         &self.summary
     }
 
-    /// Why the stream is shorter than its input, if it is.
+    /// Returns the reason why the stream is shorter than its input, if it is.
     pub fn cut_off(&self) -> Option<&str> {
         self.cut_off.as_deref()
     }
 
-    /// What the keys look like: of one size that fits a slot, or of any length.
+    /// Returns the format of the keys: of one size that fits a slot, or of any length.
     pub fn keys(&self) -> KeyFormat {
         match self.batch().fixed() {
             Some((bytes, _)) if KeyFormat::FIXED_SIZES.contains(&bytes) => KeyFormat::Fixed(bytes as u8),

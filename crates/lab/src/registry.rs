@@ -1,4 +1,4 @@
-//! The methods by name.
+//! Registry of methods by name.
 //!
 //! A crate with more systems offers its own list of [`Method`]s and [`Registry::extend`]s the standard one:
 //!
@@ -22,39 +22,39 @@
 use crate::system::{Request, System, SystemError};
 use crate::systems;
 
-/// Builds a system for a budget.
+/// Function that builds a system for a budget.
 pub type Build = fn(&Request<'_>) -> Result<Box<dyn System>, SystemError>;
 
-/// A measurable method.
+/// Method that can be measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Method {
-    /// The name on the command line and in results.
+    /// Name on the command line and in results.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// Description in one line.
     pub about: &'static str,
-    /// Where it comes from.
+    /// Publication that describes the method.
     pub reference: &'static str,
-    /// A yardstick rather than a competitor: not part of `all`.
+    /// Whether the method is a baseline, which is not part of `all`.
     pub baseline: bool,
-    /// A variant of another method, for an experiment of its own: not part of `all`.
+    /// Whether the method is a variant of another one, which is not part of `all`.
     pub variant: bool,
-    /// Builds it.
+    /// Function that builds the method.
     pub build: Build,
 }
 
-/// All methods, in the order in which they are listed.
+/// Methods in the order in which they are listed.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     methods: Vec<Method>,
 }
 
 impl Registry {
-    /// The methods of this crate.
+    /// Returns the methods of this crate.
     pub fn standard() -> Self {
         Self { methods: systems::methods() }
     }
 
-    /// Adds methods of another crate. One of a name that is already there replaces it.
+    /// Adds methods. A method with a known name replaces the earlier one.
     pub fn extend(&mut self, methods: impl IntoIterator<Item = Method>) {
         for method in methods {
             match self.methods.iter_mut().find(|known| known.name == method.name) {
@@ -64,12 +64,12 @@ impl Registry {
         }
     }
 
-    /// All methods.
+    /// Returns all methods.
     pub fn methods(&self) -> &[Method] {
         &self.methods
     }
 
-    /// The method of this name.
+    /// Returns the method with this name.
     pub fn find(&self, name: &str) -> Result<&Method, UnknownMethod> {
         self.methods.iter().find(|method| method.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.methods.iter().map(|method| method.name).collect();
@@ -77,7 +77,8 @@ impl Registry {
         })
     }
 
-    /// The methods of these names, in this order, each once; `all` stands for all but yardsticks and variants.
+    /// Returns the methods with these names, in this order, each once. `all` stands for all methods
+    /// except baselines and variants.
     pub fn select<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Vec<&Method>, UnknownMethod> {
         let mut selected: Vec<&Method> = Vec::new();
         for name in names {
@@ -95,7 +96,7 @@ impl Registry {
     }
 }
 
-/// No method has this name.
+/// Error of a name that no method has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no method '{given}'; there are {known}, and 'all'")]
 pub struct UnknownMethod {

@@ -2,21 +2,21 @@
 
 use crate::row::Row;
 
-/// Mean and spread of some figures.
+/// Mean and spread of several values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// Their mean.
+    /// Mean of the values.
     pub mean: f64,
-    /// Their standard deviation (of a sample: divided by `n - 1`); 0 for a single figure.
+    /// Sample standard deviation of the values (divided by `n - 1`); 0 for a single value.
     pub deviation: f64,
-    /// The smallest.
+    /// Smallest value.
     pub least: f64,
-    /// The largest.
+    /// Largest value.
     pub most: f64,
 }
 
 impl Spread {
-    /// The spread of some figures; `None` of none.
+    /// Returns the mean and spread of several values; `None` if there are none.
     ///
     /// ```
     /// use ucl_lab::Spread;
@@ -37,14 +37,14 @@ impl Spread {
     }
 }
 
-/// All seeds of one method on one stream with one budget.
+/// Rows of all seeds of one method on one stream with one budget.
 #[derive(Clone, Debug)]
 pub struct Summary<'a> {
     rows: Vec<&'a Row>,
 }
 
 impl<'a> Summary<'a> {
-    /// Groups rows by stream, budget and method, in the order in which they first come.
+    /// Groups rows by stream, budget and method, in the order of their first occurrence.
     pub fn of(rows: &'a [Row]) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for row in rows {
@@ -60,27 +60,27 @@ impl<'a> Summary<'a> {
         groups
     }
 
-    /// The row of the first seed: for all that does not depend on it.
+    /// Returns the row of the first seed, for properties that do not depend on the seed.
     pub fn first(&self) -> &'a Row {
         self.rows[0]
     }
 
-    /// How many seeds there are.
+    /// Number of seeds.
     pub fn seeds(&self) -> usize {
         self.rows.len()
     }
 
-    /// Mean and spread of a figure, over the rows that have it.
+    /// Returns the mean and spread of a figure over the rows that have it.
     pub fn spread(&self, figure: impl Fn(&Row) -> Option<f64>) -> Option<Spread> {
         Spread::of(self.rows.iter().filter_map(|row| figure(row)))
     }
 
-    /// Bound violations of all seeds together.
+    /// Total bound violations over all seeds.
     pub fn violations(&self) -> Option<u64> {
         self.rows.iter().filter_map(|row| row.bound_violations).reduce(|a, b| a + b)
     }
 
-    /// The first thing that went wrong.
+    /// Returns the first error.
     pub fn error(&self) -> Option<&'a str> {
         self.rows.iter().find_map(|row| row.error.as_deref())
     }

@@ -7,8 +7,8 @@ use ucl_streams::Batch;
 
 use crate::recording::Recording;
 
-/// A system under measurement. The runner inserts the whole stream, calls [`finish`](System::finish) once, and then asks for
-/// every key.
+/// System under measurement. The runner inserts the whole stream, calls [`finish`](System::finish)
+/// once, and then queries every key.
 ///
 /// ```
 /// use ucl_data_plane::Memory;
@@ -41,147 +41,153 @@ use crate::recording::Recording;
 /// # Ok::<(), SystemError>(())
 /// ```
 pub trait System {
-    /// Takes some consecutive items of the stream.
+    /// Inserts consecutive items of the stream.
     fn insert(&mut self, batch: Batch<'_>) -> Result<(), SystemError>;
 
-    /// The stream has ended: do whatever the answers still need (train, decode).
+    /// Ends the stream and prepares the answers (training, decoding).
     fn finish(&mut self) -> Result<(), SystemError> {
         Ok(())
     }
 
-    /// The answer for a key, after [`finish`](System::finish).
+    /// Returns the answer for a key, after [`finish`](System::finish).
     fn estimate(&self, key: &[u8]) -> Answer;
 
-    /// Whether the system knows the key by name; `None` for systems that know no names.
+    /// Returns whether the key is known by name; `None` for systems that store no names.
     fn knows(&self, _key: &[u8]) -> Option<bool> {
         None
     }
 
-    /// Bytes by part at the place where the stream is seen.
+    /// Returns the bytes by part on the device that sees the stream.
     fn memory(&self) -> Memory;
 
-    /// What else there is to report.
+    /// Returns further figures.
     fn extras(&self) -> Extras {
         Extras::default()
     }
 }
 
-/// An answer: a whole number, and where the truth is guaranteed to lie, for systems that guarantee it.
+/// Answer for a key: an estimate, and guaranteed bounds for systems that have them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The estimate.
+    /// Estimated count.
     pub estimate: u64,
-    /// Lower and upper bound, both included.
+    /// Guaranteed lower and upper bound, both inclusive.
     pub bounds: Option<(u64, u64)>,
 }
 
-/// What some systems report beside their answers. All of it is optional.
+/// Further figures of a system, all optional.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Extras {
     /// Seconds of training.
     pub train_seconds: Option<f64>,
-    /// Passes over the training data.
+    /// Number of passes over the training data.
     pub train_epochs: Option<usize>,
-    /// The loss after each of them.
+    /// Loss after each pass over the training data.
     pub losses: Vec<f64>,
-    /// Trainable parameters, 4 bytes each.
+    /// Number of trainable parameters, 4 bytes each.
     pub parameters: Option<usize>,
-    /// Milliseconds of decoding, training aside.
+    /// Milliseconds of decoding, without training.
     pub decode_ms: Option<f64>,
-    /// The share of a row left out that the estimates predict wrongly: an error gauge without ground truth.
+    /// Self-check: share of a row left out that the estimates predict wrongly. It needs no ground
+    /// truth.
     pub self_check: Option<f64>,
-    /// Who answered, where it was not the method itself (a network that could not be trained, say).
+    /// Name of the decoder that answered, if it is not the requested one (for example, if a network
+    /// could not be trained).
     pub answered_by: Option<String>,
-    /// Bytes sent to where the answers are given, as encoded.
+    /// Encoded bytes sent to the control plane.
     pub uplink_bytes: Option<u64>,
-    /// Bytes held there.
+    /// Bytes held by the control plane.
     pub control_bytes: Option<usize>,
-    /// Snapshots sent.
+    /// Number of snapshots sent.
     pub snapshots: Option<u64>,
-    /// Items between two of them.
+    /// Number of items between two snapshots.
     pub interval: Option<u64>,
-    /// Which keys are sent.
+    /// Rule by which keys are reported.
     pub rule: Option<&'static str>,
-    /// The linear sketch.
+    /// Kind of the linear sketch.
     pub base: Option<&'static str>,
-    /// The heavy part.
+    /// Kind of the heavy part.
     pub heavy: Option<&'static str>,
     /// Sizes by name.
     pub shape: BTreeMap<&'static str, u64>,
 }
 
-/// What a system is to be built for.
+/// Request to build a system.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// Bytes at the place where the stream is seen. What a system cannot fit into it, it refuses.
+    /// Memory budget in bytes on the device that sees the stream. A system that does not fit
+    /// returns an error.
     pub budget: usize,
-    /// What the keys look like.
+    /// Format of the keys.
     pub keys: KeyFormat,
-    /// Fixes every hash and random choice.
+    /// Seed of every hash and random choice.
     pub seed: u64,
-    /// What this instance is for.
+    /// Pass that this instance is for.
     pub pass: Pass,
-    /// The stream that it will be measured on. Only for systems that are allowed to know something of it beforehand and say so:
-    /// ideal oracles, and learned ones, which train on its beginning.
+    /// Stream of the measurement. Only systems with prior knowledge may read it, and say so: ideal
+    /// oracles, and learned oracles, which train on its beginning.
     pub stream: &'a Recording,
-    /// The user's wishes; a system reads those that concern it.
+    /// Settings of the user. A system reads those that concern it.
     pub options: &'a Options,
 }
 
-/// Every method is run at least twice: the price of measuring must not show in what is measured.
+/// Pass of a measurement. Accuracy and speed are measured in separate runs, so that one does not
+/// distort the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
-    /// To be asked for answers: decodes, and counts its uplink as encoded.
+    /// Run for answers: decodes, and counts the encoded uplink.
     Accuracy,
-    /// Only inserted into, against the clock: encodes nothing, decodes nothing.
+    /// Run for speed: inserts only, without encoding or decoding.
     Speed,
 }
 
-/// Settings of an experiment that are the same for all methods and budgets.
+/// Settings of an experiment for all methods and budgets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
-    /// A shape of the UCL-sketch by hand. Its bytes become the budget of the other systems.
+    /// Shape of the UCL-sketch. Its bytes become the budget of the other systems.
     pub shape: Option<Shape>,
-    /// The linear sketch of the UCL-sketch, instead of Count-Min.
+    /// Kind of the linear sketch of the UCL-sketch, instead of Count-Min.
     pub base: Option<Base>,
-    /// The heavy part of the UCL-sketch, instead of the paper's.
+    /// Kind of the heavy part of the UCL-sketch, instead of the paper's.
     pub heavy: Option<HeavyKind>,
-    /// Take the paper's shapes for Retail at each budget, for every method that has one there ([`ucl_zoo::paper`]).
+    /// Whether to use the paper's shapes for Retail at each budget, for methods that have one
+    /// ([`ucl_zoo::paper`]).
     pub paper_shapes: bool,
-    /// Items between two cuts, `Some(None)` for no cuts; what goes with the decoder if not given.
+    /// Number of items between two cuts, `Some(None)` for no cuts; the decoder's default if `None`.
     pub interval: Option<Option<u64>>,
-    /// Bits per counter, instead of the planner's choice.
+    /// Number of bits in a counter, instead of the planner's choice.
     pub counter_bits: Option<CounterBits>,
-    /// Which keys are sent, instead of what goes with the shape.
+    /// Rule by which keys are reported, instead of the planner's choice.
     pub rule: Option<ReportRule>,
-    /// Distinct keys to expect. Never taken from the stream.
+    /// Expected number of distinct keys. It is never taken from the stream.
     pub expected_keys: Option<u64>,
-    /// Snapshots that the learned decoder trains on.
+    /// Number of snapshots that the learned decoder trains on.
     pub window: Option<usize>,
-    /// Iterations of EM.
+    /// Number of iterations of EM.
     pub iterations: Option<usize>,
-    /// Passes over the window in training, at most.
+    /// Largest number of passes over the window in training.
     pub epochs: Option<usize>,
-    /// The network and its loss, instead of the paper's. The epochs above come first.
+    /// Configuration of the network and its loss, instead of the paper's. `epochs` takes
+    /// precedence.
     pub learned: Option<ucl_sketch::learned::Config>,
 }
 
-/// Why a system has no answers.
+/// Reason why a system has no answers.
 #[derive(Debug, thiserror::Error)]
 pub enum SystemError {
-    /// A system of the zoo could not be built or could not go on.
+    /// A system of the zoo could not be built or could not continue.
     #[error(transparent)]
     Zoo(#[from] ucl_zoo::Error),
-    /// Mend the settings.
+    /// The sketch could not be built with these settings.
     #[error(transparent)]
     Build(#[from] ucl_sketch::BuildError),
-    /// Mend the stream.
+    /// A key, a weight or a setting is invalid.
     #[error(transparent)]
     Input(#[from] InsertError),
-    /// Choose another change, or other settings.
+    /// The sketch cannot make this change.
     #[error("the sketch cannot change so: {0}")]
     Change(String),
-    /// The control plane's answers cannot be trusted.
+    /// The control plane found an inconsistency, so its answers are invalid.
     #[error(transparent)]
     Fault(#[from] Fault),
 }

@@ -27,34 +27,34 @@ use crate::solver::Solver;
 const METADATA: &str = "ucl-learned";
 const VERSION: &str = "1";
 
-/// A checkpoint that cannot be read or does not fit.
+/// Error of a checkpoint that cannot be read or does not fit.
 #[derive(Debug, Error)]
 pub enum CheckpointError {
-    /// Not a safetensors file, or cut short.
+    /// The bytes are not a complete safetensors file.
     #[error("not a readable safetensors file: {0}")]
     Format(#[from] safetensors::SafeTensorError),
-    /// The file says nothing, or something unknown, about the network it holds.
+    /// The metadata about the network is missing or unknown.
     #[error("checkpoint metadata `ucl-learned`: {0}")]
     Metadata(String),
-    /// The file describes a network that cannot be built.
+    /// The checkpoint describes a network that cannot be built.
     #[error("checkpoint describes an impossible network: {0}")]
     Config(#[from] ConfigError),
-    /// Tensors are missing, superfluous or of another shape; one line for each.
+    /// Tensors are missing, unexpected or of another shape. There is one line for each.
     #[error("checkpoint does not fit the network:\n  {}", .0.join("\n  "))]
     Mismatch(Vec<String>),
 }
 
-/// What a checkpoint holds besides the weights.
+/// Content of a checkpoint besides the weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// Weights and random state: enough to decode, a third of the size.
+    /// Weights and random state: enough to decode, at a third of the size.
     Weights,
-    /// Also Adam's moments and step: training goes on exactly as if it had not stopped.
+    /// Also Adam's moments and step, so that training continues as if it had not stopped.
     Training,
 }
 
 impl Solver {
-    /// The solver as the bytes of a safetensors file. The same state gives the same bytes.
+    /// Returns the solver as the bytes of a safetensors file. The same state gives the same bytes.
     ///
     /// ```
     /// use ucl_learned::{Config, Contents, Shape, Solver};
@@ -91,7 +91,7 @@ impl Solver {
         safetensors::serialize(views, Some(metadata)).expect("internal: every tensor can be written")
     }
 
-    /// The solver that a checkpoint holds, with the shape and configuration written in it.
+    /// Creates the solver that a checkpoint holds, with the shape and configuration in it.
     pub fn from_safetensors(bytes: &[u8]) -> Result<Self, CheckpointError> {
         let (_, header) = SafeTensors::read_metadata(bytes)?;
         let text = header.metadata().as_ref().and_then(|m| m.get(METADATA));
@@ -111,7 +111,7 @@ impl Solver {
         Ok(solver)
     }
 
-    /// Replaces weights, random state and (if the file has them) the optimiser's moments by a checkpoint's.
+    /// Replaces weights, random state and, if the checkpoint has them, the optimiser's moments.
     ///
     /// Fails without a change when any tensor does not fit this solver's shape and configuration, and says which.
     /// A checkpoint without moments starts the optimiser afresh.

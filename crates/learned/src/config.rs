@@ -3,25 +3,27 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The sketch as the network sees it: `rows` rows of `width` counters, counter `row * width + column`.
+/// Shape of the sketch: `rows` rows of `width` counters. A counter has the index `row * width +
+/// column`.
 ///
 /// A sketch without rows (FlowRadar) has `rows = 1`; how many counters a key touches is the columns' affair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Rows `d`.
+    /// Number of rows `d`.
     pub rows: usize,
-    /// Counters per row `w`.
+    /// Number of counters in a row `w`.
     pub width: usize,
 }
 
 impl Shape {
-    /// All counters, `d · w`.
+    /// Number of all counters, `d · w`.
     pub fn counters(&self) -> usize {
         self.rows * self.width
     }
 }
 
-/// Network sizes, loss weights and training limits. The default is the paper's table of hyperparameters.
+/// Sizes of the network, weights of the loss and limits of training. The default is the paper's
+/// table of hyperparameters.
 ///
 /// ```
 /// use ucl_learned::Config;
@@ -34,29 +36,30 @@ impl Shape {
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Config {
-    /// Hidden dimension `h`: even, at least 4 (half of the bucket embedding is sines, half cosines).
+    /// Hidden dimension `h`, even and at least 4. Half of the bucket embedding is sines, half
+    /// cosines.
     pub hidden: usize,
-    /// The narrow layer between two wide ones; 64 in the paper's network.
+    /// Width of the narrow layer between two wide ones; 64 in the paper's network.
     pub neck: usize,
-    /// Keys per bucket `L`; 1024 serves large key spaces better.
+    /// Number of keys in a bucket, `L`. 1024 suits large key spaces better than the default.
     pub bucket_length: usize,
-    /// Whether all buckets use the same parameters and are told apart by their embedding (the paper's "scalable
-    /// architecture", SA). Without it every bucket owns an embedding block and a head, and the network grows with
-    /// the keys.
+    /// Whether all buckets share their parameters and differ by their embedding (the paper's
+    /// "scalable architecture", SA). Otherwise every bucket has an embedding block and a head, and
+    /// the network grows with the keys.
     pub shared_buckets: bool,
-    /// Weight of the sparsity term; 0 trains without it (the paper's "without SR").
+    /// Weight of the sparsity term; 0 is the paper's "without SR".
     pub lambda: f32,
-    /// Whether the equivariant term is in the loss; off is the paper's "without EQ".
+    /// Whether the loss has the equivariant term; `false` is the paper's "without EQ".
     pub equivariant: bool,
     /// Share of the cold keys that one transformation raises by the smallest weight.
     pub raised_share: f64,
     /// Adam's learning rate.
     pub learning_rate: f64,
-    /// Snapshots per training step.
+    /// Number of snapshots in a training step.
     pub batch: usize,
-    /// Passes over the window, at most.
+    /// Largest number of passes over the window.
     pub epochs: usize,
-    /// Epochs without a better loss before training stops.
+    /// Number of epochs without a better loss after which training stops.
     pub patience: usize,
 }
 
@@ -79,7 +82,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether a network can be built and trained with these numbers.
+    /// Checks that a network can be built and trained with this configuration.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let sizes = [
             ("neck", self.neck),
@@ -121,20 +124,20 @@ impl Shape {
     }
 }
 
-/// No dimension may exceed this; it keeps every product of two of them far from overflow.
+/// Largest size of any dimension. Products of two sizes cannot overflow.
 pub const MAX_SIZE: usize = 1 << 28;
 
-/// No network may have more parameters (with one bucket block) than this: 4 GB.
+/// Largest number of parameters of a network with one bucket block: 4 GB.
 pub const MAX_PARAMETERS: usize = 1 << 30;
 
 fn check_size(field: &'static str, value: usize) -> Result<(), ConfigError> {
     if (1..=MAX_SIZE).contains(&value) { Ok(()) } else { Err(ConfigError::Size { field, value, most: MAX_SIZE }) }
 }
 
-/// A network that cannot be built.
+/// Error of a network that cannot be built.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum ConfigError {
-    /// A size is zero or beyond [`MAX_SIZE`].
+    /// A size is zero or over [`MAX_SIZE`].
     #[error("{field} is {value}, but must be from 1 to {most}")]
     Size {
         /// Which size.
@@ -144,10 +147,10 @@ pub enum ConfigError {
         /// The largest allowed.
         most: usize,
     },
-    /// The hidden dimension must be even and at least 4.
+    /// The hidden dimension is odd or below 4.
     #[error("hidden is {0}, but must be even and at least 4: half of the bucket embedding is sines, half cosines")]
     Hidden(usize),
-    /// Every size is allowed, but together they make a network beyond [`MAX_PARAMETERS`].
+    /// The network would have more than [`MAX_PARAMETERS`] parameters.
     #[error("the network would have {parameters} parameters, more than {most}")]
     Parameters {
         /// What the sizes amount to.

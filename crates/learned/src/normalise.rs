@@ -13,7 +13,7 @@
 
 use crate::config::Shape;
 
-/// The scale of one snapshot; 0 when some row is empty, which means that there is nothing to decode.
+/// Returns the scale of one snapshot, or 0 if a row is empty and there is nothing to decode.
 ///
 /// ```
 /// use ucl_learned::{Shape, scale};

@@ -7,31 +7,32 @@ use crate::config::Shape;
 use crate::normalise::{input_position, scale};
 use crate::rng::Rng;
 
-/// One measurement: the counters at a cut.
+/// Counters at one cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Snapshot<'a> {
-    /// All counters, `row * width + column`.
+    /// All counters; the index is `row * width + column`.
     pub counters: &'a [f64],
-    /// The weight `c` that entered the linear sketch since the cut before: what the transformation hands to the hot keys.
+    /// Weight `c` that entered the linear sketch since the previous cut. The transformation gives
+    /// it to the hot keys.
     pub interval_weight: f64,
 }
 
-/// The system to learn: `y = A x` for every snapshot `y` of the window, with `A` as of now.
+/// System to learn: `y = A x` for every snapshot `y` of the window, with the present `A`.
 ///
 /// Columns registered after a snapshot was taken simply have frequency zero in it; the network learns that too.
 #[derive(Clone, Copy, Debug)]
 pub struct Problem<'a> {
-    /// The columns of `A`: the known keys.
+    /// Columns of `A`, one per known key.
     pub columns: &'a Columns,
-    /// For each column, whether its key is hot (evicted from the heavy part after being hit again).
+    /// Whether the key of each column is hot: evicted from the heavy part after it was hit again.
     pub hot: &'a [bool],
-    /// The last snapshots, in any order.
+    /// Last snapshots, in any order.
     pub window: &'a [Snapshot<'a>],
-    /// The smallest weight an item can have; 1 when items are counted.
+    /// Smallest weight of an item; 1 if items are counted.
     pub smallest_weight: f64,
 }
 
-/// A problem that does not fit together, or not to the solver.
+/// Error of a problem that is inconsistent or does not fit the solver.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum ProblemError {
     /// The columns belong to a sketch with another number of counters.
@@ -44,7 +45,7 @@ pub enum ProblemError {
         /// Width of the network's sketch.
         width: usize,
     },
-    /// There must be one hot flag per column.
+    /// The number of hot flags differs from the number of columns.
     #[error("{hot} hot flags for {columns} columns")]
     Hot {
         /// Flags given.
@@ -62,7 +63,7 @@ pub enum ProblemError {
         /// The network's counters.
         expected: usize,
     },
-    /// A snapshot holds something that is no finite number.
+    /// A snapshot holds a NaN or an infinity.
     #[error("snapshot {snapshot}: {what} is {value}")]
     NotFinite {
         /// Which snapshot of the window.
@@ -80,13 +81,13 @@ pub enum ProblemError {
         /// The network's hidden dimension.
         expected: usize,
     },
-    /// The smallest weight must be a positive number.
+    /// The smallest weight is not a positive, finite number.
     #[error("smallest weight is {0}, but must be positive and finite")]
     SmallestWeight(f64),
 }
 
 impl Problem<'_> {
-    /// Whether everything fits together and to a network over `shape`.
+    /// Checks that the problem is consistent and fits a network over `shape`.
     pub fn validate(&self, shape: Shape) -> Result<(), ProblemError> {
         let columns = self.columns.counters();
         if columns != shape.counters() {

@@ -11,7 +11,7 @@ use crate::normalise::scale;
 use crate::problem::{ProblemError, normalised};
 use crate::rng::Rng;
 
-/// The learned solver `D: y -> x` of one sketch.
+/// Learned solver `D: y -> x` of one sketch.
 ///
 /// ```
 /// use ucl_equations::Columns;
@@ -50,7 +50,7 @@ pub struct Solver {
     pub(crate) codes: Codes,
 }
 
-/// What the network makes of one snapshot, before any key is asked for.
+/// Snapshot after the encoder, ready to decode any key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoded {
     scale: f64,
@@ -58,14 +58,14 @@ pub struct Encoded {
 }
 
 impl Encoded {
-    /// The snapshot's scale: no decoded frequency is above it. Zero when there is nothing in the sketch.
+    /// Returns the scale of the snapshot: the largest possible frequency, or 0 for an empty sketch.
     pub fn scale(&self) -> f64 {
         self.scale
     }
 }
 
 impl Solver {
-    /// A network with fresh weights; `seed` fixes them and every later random choice.
+    /// Creates a network with random weights. `seed` determines them and all later random choices.
     pub fn new(shape: Shape, config: Config, seed: u64) -> Result<Self, ConfigError> {
         shape.validate()?;
         config.validate()?;
@@ -82,32 +82,34 @@ impl Solver {
         Ok(solver)
     }
 
-    /// The sketch's shape.
+    /// Returns the shape of the sketch.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Trainable parameters, 4 bytes each. Fixed with shared buckets; grows with the keys without.
+    /// Number of trainable parameters, 4 bytes each. It is fixed with shared buckets, and grows
+    /// with the keys otherwise.
     pub fn parameters(&self) -> usize {
         self.parameters.len()
     }
 
-    /// Training steps taken since the weights were drawn.
+    /// Number of training steps since the weights were drawn.
     pub fn steps(&self) -> u64 {
         self.adam.step
     }
 
-    /// The random generator's state: restored by [`Solver::set_random_state`], training draws the same again.
+    /// Returns the state of the random generator, for [`Solver::set_random_state`].
     pub fn random_state(&self) -> [u64; 4] {
         self.rng.state()
     }
 
-    /// Sets the random generator; `false`, and no change, for all zeros, which is no state.
+    /// Sets the state of the random generator. Returns false and changes nothing if all words are
+    /// zero, which is no valid state.
     pub fn set_random_state(&mut self, state: [u64; 4]) -> bool {
         Rng::from_state(state).map(|rng| self.rng = rng).is_some()
     }
@@ -121,7 +123,7 @@ impl Solver {
         self.adam.grow(self.parameters.len());
     }
 
-    /// Runs the encoder on one snapshot's counters.
+    /// Encodes the counters of one snapshot.
     pub fn encode(&self, counters: &[f64]) -> Result<Encoded, ProblemError> {
         let (found, expected) = (counters.len(), self.shape.counters());
         if found != expected {
@@ -139,7 +141,8 @@ impl Solver {
         Ok(Encoded { scale, feature: encoding.feature })
     }
 
-    /// Frequencies of the first `out.len()` columns. Works for keys that no training has seen yet.
+    /// Decodes the frequencies of the first `out.len()` columns, including keys that training has
+    /// not seen.
     ///
     /// All zeros when the sketch is empty, and (with unshared buckets only) for keys whose bucket has no parameters
     /// yet because it opened after the last training.
@@ -147,7 +150,8 @@ impl Solver {
         self.decode_from(encoded, 0, out)
     }
 
-    /// Frequencies of one bucket's columns, from `bucket * bucket_length` on (Algorithm 3): the price of a single query.
+    /// Decodes the frequencies of one bucket's columns, from `bucket * bucket_length` on (Algorithm
+    /// 3). This is the cost of a single query.
     pub fn decode_bucket(&self, encoded: &Encoded, bucket: usize, out: &mut [f64]) -> Result<(), ProblemError> {
         let most = out.len().min(self.config.bucket_length);
         self.decode_from(encoded, bucket, &mut out[..most])

@@ -12,7 +12,7 @@ use crate::loss::{Context, Losses, Workspace, add_gradient};
 use crate::problem::{Problem, ProblemError, Sample, System, normalise_window};
 use crate::solver::Solver;
 
-/// How long one call of [`Solver::train`] may go on, and what it leaves behind.
+/// Limits of one call of [`Solver::train`], and which weights it keeps.
 ///
 /// ```
 /// use ucl_learned::{Config, TrainBudget};
@@ -26,38 +26,39 @@ use crate::solver::Solver;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrainBudget {
-    /// Passes over the window, at most.
+    /// Largest number of passes over the window.
     pub epochs: usize,
-    /// Steps (batches), at most.
+    /// Largest number of steps (batches).
     pub steps: usize,
-    /// Epochs without a better loss before training stops.
+    /// Number of epochs without a better loss after which training stops.
     pub patience: usize,
-    /// Which weights stay.
+    /// Weights to keep.
     pub keep: Keep,
 }
 
-/// Which weights training leaves behind.
+/// Weights that remain after training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Keep {
-    /// Those at the end of the epoch with the smallest loss (and the optimiser as it was then).
+    /// Weights and optimiser at the end of the epoch with the smallest loss.
     Best,
-    /// The last ones.
+    /// Weights after the last step.
     Last,
 }
 
 impl TrainBudget {
-    /// All epochs and all patience of the configuration, the best weights kept.
+    /// Returns a budget with the epochs and the patience of the configuration, which keeps the best
+    /// weights.
     pub fn whole(config: &Config) -> Self {
         Self { epochs: config.epochs, steps: usize::MAX, patience: config.patience, keep: Keep::Best }
     }
 
-    /// So many steps and no more, the last weights kept.
+    /// Returns a budget of `steps` steps, which keeps the last weights.
     pub fn steps(steps: usize) -> Self {
         Self { epochs: usize::MAX, steps, patience: usize::MAX, keep: Keep::Last }
     }
 }
 
-/// A handle to stop training from another thread; clones stop the same training.
+/// Handle to stop training from another thread. Clones stop the same training.
 ///
 /// ```
 /// let cancel = ucl_learned::Cancel::default();
@@ -69,12 +70,12 @@ impl TrainBudget {
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Asks for the end of training; it comes after the current step.
+    /// Requests the end of training after the current step.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the end was asked for.
+    /// Returns true if the end was requested.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -86,44 +87,45 @@ impl From<Arc<AtomicBool>> for Cancel {
     }
 }
 
-/// What one call of [`Solver::train`] did.
+/// Report of one call of [`Solver::train`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainReport {
-    /// One entry per epoch, the last possibly cut short.
+    /// Reports of all epochs. The last epoch may be incomplete.
     pub epochs: Vec<EpochReport>,
-    /// Steps taken.
+    /// Number of steps taken.
     pub steps: usize,
-    /// The epoch with the smallest loss, if any was finished.
+    /// Number of the epoch with the smallest loss, if any epoch was completed.
     pub best: Option<usize>,
-    /// Why training ended.
+    /// Reason why training ended.
     pub stop: Stop,
 }
 
-/// One epoch.
+/// Report of one epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EpochReport {
-    /// Mean over the epoch's snapshots, each at the weights its step began with.
+    /// Mean losses over the epoch's snapshots, each with the weights before its step.
     pub losses: Losses,
-    /// The objective: the three terms together.
+    /// Total loss.
     pub total: f64,
-    /// How long it took.
+    /// Duration of the epoch.
     pub time: Duration,
 }
 
-/// Why training ended.
+/// Reason why training ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The budget's epochs are used up.
+    /// All epochs of the budget were run.
     Epochs,
-    /// The budget's steps are used up.
+    /// All steps of the budget were taken.
     Steps,
-    /// No better loss for as many epochs as patience allows.
+    /// The loss did not improve for as many epochs as the patience allows.
     Patience,
     /// [`Cancel::cancel`] was called.
     Cancelled,
-    /// No key is known yet, or every snapshot is empty: nothing was trained.
+    /// There was nothing to train on: no key is known, or every snapshot is empty.
     Nothing,
-    /// The loss was no number any more (counters of wildly different size); the best weights so far were restored.
+    /// The loss was not a number, because counters differ too much in size. The best weights so far
+    /// were restored.
     Diverged,
 }
 
@@ -135,7 +137,7 @@ struct Kept {
 }
 
 impl Solver {
-    /// Trains on a window, going on from the present weights.
+    /// Trains on a window, starting from the present weights.
     ///
     /// Keys that arrived since the last call extend the last bucket or open a new one; with shared buckets no
     /// parameter is added or reset. The same solver state, problem and budget give the same result on any number of

@@ -30,9 +30,9 @@ pub struct Batch<'a> {
 
 #[derive(Debug, Clone, Copy)]
 enum Shape<'a> {
-    /// All keys have this many bytes (at least 1).
+    /// Every key has this many bytes, at least 1.
     Fixed(usize),
-    /// The end of each key in `bytes`.
+    /// Keys of different sizes: the end of each key in `bytes`.
     Varied(&'a [usize]),
 }
 
@@ -42,12 +42,12 @@ impl<'a> Batch<'a> {
         self.len
     }
 
-    /// Whether there is no item; batches handed out by [`read`](crate::read) never are empty.
+    /// Returns true if the batch has no item. [`read`](crate::read) hands out no empty batches.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// When all keys have one size: that size and the keys, one after the other.
+    /// Returns the size of the keys and their bytes end to end, if all keys have the same size.
     pub fn fixed(&self) -> Option<(usize, &'a [u8])> {
         match self.shape {
             Shape::Fixed(width) => Some((width, self.bytes)),
@@ -55,7 +55,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The weights, or `None` when all of them are 1.
+    /// Returns the weights, or `None` if all of them are 1.
     pub fn weights(&self) -> Option<&'a [u64]> {
         self.weights
     }
@@ -65,12 +65,12 @@ impl<'a> Batch<'a> {
         self.weights.map_or(self.len as u128, |weights| weights.iter().map(|&w| u128::from(w)).sum())
     }
 
-    /// The keys, in stream order.
+    /// Returns the keys in stream order.
     pub fn keys(&self) -> Keys<'a> {
         Keys { batch: *self, index: 0, start: 0 }
     }
 
-    /// Keys with their weights, in stream order.
+    /// Returns the keys with their weights, in stream order.
     pub fn items(&self) -> impl Iterator<Item = (&'a [u8], u64)> + use<'a> {
         let weights = self.weights;
         self.keys().enumerate().map(move |(i, key)| (key, weights.map_or(1, |w| w[i])))
@@ -111,7 +111,7 @@ impl<'a> Iterator for Keys<'a> {
 
 impl ExactSizeIterator for Keys<'_> {}
 
-/// The owner of a batch's bytes: push items, look at them as a [`Batch`], clear, repeat.
+/// Owned buffer of items, which can be read as a [`Batch`], cleared and filled again.
 #[derive(Debug, Clone, Default)]
 pub struct BatchBuf {
     bytes: Vec<u8>,
@@ -126,27 +126,27 @@ pub struct BatchBuf {
 }
 
 impl BatchBuf {
-    /// An empty buffer.
+    /// Creates an empty buffer.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Number of items held.
+    /// Number of items in the buffer.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether no item is held.
+    /// Returns true if the buffer has no item.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes of all keys held.
+    /// Total bytes of all keys in the buffer.
     pub fn key_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Forgets the items, keeps the memory.
+    /// Removes all items and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
@@ -194,7 +194,7 @@ impl BatchBuf {
         }
     }
 
-    /// The items held, as a batch.
+    /// Returns the items in the buffer as a batch.
     pub fn as_batch(&self) -> Batch<'_> {
         let shape = if self.varied || self.len == 0 { Shape::Varied(&self.ends) } else { Shape::Fixed(self.width) };
         let weights = self.weighted.then_some(&self.weights[..]);

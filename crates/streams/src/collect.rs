@@ -13,7 +13,7 @@ use crate::{BATCH_ITEMS, MAX_KEY_BYTES, MAX_WEIGHT};
 /// A batch of long keys is handed on before it has `BATCH_ITEMS` items.
 const BATCH_KEY_BYTES: usize = 1 << 20;
 
-/// Takes one batch; `Break` ends the reading.
+/// Callback that takes one batch. `Break` ends the reading.
 pub type Consumer<'c> = dyn FnMut(Batch<'_>) -> ControlFlow<()> + 'c;
 
 /// Why a decoder has to return at once.

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::format::Format;
 use crate::open;
 
-/// Content that is no text and no table, known by its first bytes.
+/// Kind of content that is neither text nor a table, recognised by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// Compressed with xz.
@@ -20,7 +20,7 @@ pub enum Content {
     Lz4,
     /// Compressed with lzip.
     Lzip,
-    /// A zip archive, which spreadsheets are as well.
+    /// A zip archive. Spreadsheets are zip archives too.
     Zip,
     /// A 7z archive.
     SevenZip,
@@ -34,7 +34,7 @@ pub enum Content {
     Sqlite,
     /// A packet capture, pcap or pcapng.
     Capture,
-    /// A sketch that was saved.
+    /// A saved sketch.
     State,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Content {
 }
 
 impl Content {
-    /// Whether a reader of this format can read it.
+    /// Returns true if a reader of this format can read this content.
     pub fn suits(self, format: &Format) -> bool {
         self == Content::Capture && matches!(format, Format::Pcap(_))
     }
@@ -134,8 +134,8 @@ pub(crate) fn look_at(start: &[u8]) -> Look<Content> {
     look(SIGNATURES, start)
 }
 
-/// Looks at the first bytes of a file, after unpacking gzip or zstd. `None` stands for text, and
-/// for anything else not known.
+/// Recognises the content of a file by its first bytes, after unpacking gzip or zstd. Returns
+/// `None` for text and for anything unknown.
 ///
 /// # Errors
 /// When the file cannot be opened or read. Damaged compressed data is no error here: reading it

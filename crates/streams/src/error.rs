@@ -11,16 +11,16 @@ pub(crate) const FORMATS: &str = "lines, field:N, csv:COLUMN, tsv:COLUMN, jsonl:
 /// Every generator, for messages.
 pub(crate) const GENERATORS: &str = "zipf:SKEW[:ITEMS[:KEYS]], caida-like[:PACKETS]";
 
-/// A format, weight, generator or key that is written wrongly.
+/// Invalid text for a format, weight, generator or key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    /// No format has this name, or its argument is missing.
+    /// The format has no known name, or its argument is missing.
     #[error("`{given}` is not a format; formats are: {FORMATS}")]
     Format {
         /// What was given.
         given: String,
     },
-    /// The format exists, its argument is unusable.
+    /// The format is known, but its argument is invalid.
     #[error("format `{given}`: {problem}; formats are: {FORMATS}")]
     FormatArgument {
         /// What was given.
@@ -28,7 +28,7 @@ pub enum SpecError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The weight does not suit the format.
+    /// The weight does not fit the format.
     #[error("weight `{given}` does not fit format `{format}`: {expected}")]
     Weight {
         /// What was given.
@@ -38,13 +38,13 @@ pub enum SpecError {
         /// What that format takes.
         expected: &'static str,
     },
-    /// A table without a header row has no column names.
+    /// A column was given by name, but the table has no header row.
     #[error("column `{column}` is asked for by name, and without a header row there are only numbers")]
     NoHeader {
         /// The column asked for.
         column: String,
     },
-    /// A generator's arguments are unusable.
+    /// The arguments of a generator are invalid.
     #[error("generator `{given}`: {problem}; generators are: {GENERATORS} (a file of this name: ./{given})")]
     Generator {
         /// What was given.
@@ -52,7 +52,7 @@ pub enum SpecError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The text is no key of this format.
+    /// The text is not a key of this format.
     #[error("`{given}` is not a key of format `{format}`: {expected}")]
     Key {
         /// What was given.
@@ -64,12 +64,12 @@ pub enum SpecError {
     },
 }
 
-/// Where in an input: text counts lines, binary data counts bytes (after decompression).
+/// Position in an input: a line of text, or a byte of binary data (after decompression).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// A line, from 1.
+    /// Line number, from 1.
     Line(u64),
-    /// A byte offset, from 0.
+    /// Byte offset, from 0.
     Byte(u64),
 }
 
@@ -82,19 +82,19 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why one record is not an item.
+/// Reason why a record is not an item.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadReason {
-    /// A key may have 65,535 bytes.
+    /// The key is longer than 65,535 bytes.
     #[error("the key has {bytes} bytes, the limit is {MAX_KEY_BYTES}")]
     KeyTooLong {
         /// Its length.
         bytes: usize,
     },
-    /// A line, row or packet is longer than the reader is willing to hold.
+    /// The line, row or packet is longer than [`MAX_RECORD_BYTES`](crate::MAX_RECORD_BYTES).
     #[error("the record is longer than {MAX_RECORD_BYTES} bytes")]
     RecordTooLong,
-    /// The key has another size than all keys must have.
+    /// The key does not have the size that all keys must have.
     #[error("the key has {bytes} bytes, and every key must have {wanted}")]
     KeySize {
         /// Its length.
@@ -102,7 +102,7 @@ pub enum BadReason {
         /// The length that was promised.
         wanted: usize,
     },
-    /// A row has more columns than the reader is willing to hold.
+    /// The row has more than [`MAX_COLUMNS`](crate::MAX_COLUMNS) columns.
     #[error("the row has more than {MAX_COLUMNS} columns")]
     TooManyColumns,
     /// The line or row ends before the wanted column.
@@ -113,19 +113,19 @@ pub enum BadReason {
         /// How many columns there are.
         found: usize,
     },
-    /// A quote is opened and the input ends before it is closed.
+    /// The input ends inside a quoted field.
     #[error("a quote is opened and never closed")]
     UnclosedQuote,
     /// The line is not JSON.
     #[error("not JSON: {0}")]
     Json(String),
-    /// The JSON pointer leads nowhere.
+    /// The JSON document has nothing at the pointer.
     #[error("nothing at JSON pointer `{pointer}`")]
     NothingAtPointer {
         /// The pointer.
         pointer: String,
     },
-    /// The JSON pointer leads to something that is not a string or a number.
+    /// The JSON pointer leads to a value that is neither a string nor a number.
     #[error("JSON pointer `{pointer}` leads to {found}, not to a string or a number")]
     NotAKey {
         /// The pointer.
@@ -133,13 +133,13 @@ pub enum BadReason {
         /// What is there.
         found: &'static str,
     },
-    /// A weight must be written in digits, with or without a decimal point.
+    /// The weight is not a decimal number.
     #[error("weight `{text}` is not a number from 0 to {MAX_WEIGHT}")]
     Weight {
         /// The text found.
         text: String,
     },
-    /// A weight must be whole, after scaling.
+    /// The weight is not a whole number after scaling.
     #[error("weight `{text}` is not a whole number{}", at_scale(*scale))]
     Fraction {
         /// The text found.
@@ -149,7 +149,7 @@ pub enum BadReason {
         /// The next scale that makes it whole, if there is one.
         needed: Option<u64>,
     },
-    /// A single weight passes the limit.
+    /// The weight is over the limit.
     #[error("weight `{text}`{} is over the limit of {MAX_WEIGHT}", at_scale(*scale))]
     WeightTooLarge {
         /// The text found.
@@ -157,7 +157,7 @@ pub enum BadReason {
         /// What it was multiplied by.
         scale: u64,
     },
-    /// All weights together pass the limit.
+    /// All weights together are over the limit.
     #[error("with its weight of {weight}, all weights together are over the limit of {MAX_WEIGHT}")]
     TotalWeight {
         /// The weight that is too much.
@@ -169,7 +169,7 @@ pub enum BadReason {
          null/loopback 0/108)"
     )]
     LinkType(i32),
-    /// The capture's snap length cut off what the key needs.
+    /// The packet was captured only in part, and the part that holds the key is missing.
     #[error("only {captured} bytes of the packet were captured, which cuts off {missing}")]
     PacketCut {
         /// Captured bytes.
@@ -177,10 +177,10 @@ pub enum BadReason {
         /// What is missing.
         missing: &'static str,
     },
-    /// The packet contradicts its own headers.
+    /// The packet's headers are malformed.
     #[error("malformed packet: {0}")]
     Packet(String),
-    /// A block of a capture contradicts its own headers.
+    /// The headers of a capture block are malformed.
     #[error("malformed capture block: {0}")]
     Block(String),
 }
@@ -189,22 +189,22 @@ fn at_scale(scale: u64) -> String {
     if scale == 1 { String::new() } else { format!(" at scale {scale}") }
 }
 
-/// One record that is not an item, and where it is.
+/// A record that is not an item, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{input}, {place}: {reason}")]
 pub struct BadRecord {
-    /// The file's name, or `standard input`.
+    /// Name of the file, or `standard input`.
     pub input: String,
-    /// Where in the input.
+    /// Place of the record in the input.
     pub place: Place,
-    /// What is wrong.
+    /// Reason why the record is not an item.
     pub reason: BadReason,
 }
 
-/// Why reading stopped. Items before the failure were delivered.
+/// Reason why reading stopped. Items before the failure were delivered.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadErrorKind {
-    /// The file cannot be opened.
+    /// The file could not be opened.
     #[error("cannot open {input}: {error}")]
     Open {
         /// The file.
@@ -213,7 +213,7 @@ pub enum ReadErrorKind {
         #[source]
         error: io::Error,
     },
-    /// The system failed to read on.
+    /// The system reported an error while reading.
     #[error("cannot read {input} after {offset} bytes: {error}")]
     Io {
         /// The file.
@@ -227,8 +227,9 @@ pub enum ReadErrorKind {
     /// A record is bad and [`OnError::Stop`](crate::OnError::Stop) is set.
     #[error(transparent)]
     Bad(BadRecord),
-    /// The input is cut off or damaged, and nothing after that point can be read. With
-    /// [`OnError::Skip`](crate::OnError::Skip) this ends only the one input, and [`ReadSummary::truncated`] tells.
+    /// The input is cut off or damaged, and the rest of it cannot be read. With
+    /// [`OnError::Skip`](crate::OnError::Skip), reading goes on with the next input and reports
+    /// this in [`ReadSummary::truncated`].
     #[error("{0}")]
     Truncated(String),
     /// The header row has no such column.
@@ -241,8 +242,8 @@ pub enum ReadErrorKind {
         /// The header row.
         available: String,
     },
-    /// The input holds something that this format cannot read.
-    /// [`ReadOptions::raw`](crate::ReadOptions::raw) reads it all the same.
+    /// The input has content that this format cannot read, unless
+    /// [`ReadOptions::raw`](crate::ReadOptions::raw) is set.
     #[error("{input} is {content}")]
     Content {
         /// The file.
@@ -250,20 +251,20 @@ pub enum ReadErrorKind {
         /// What it is.
         content: Content,
     },
-    /// The options contradict each other: the weight belongs to another format (make it with
-    /// [`Format::parse_weight`](crate::Format::parse_weight)), or a table without header is asked
-    /// for a column by name.
+    /// The options contradict each other: the weight is for another format than the one in use (see
+    /// [`Format::parse_weight`](crate::Format::parse_weight)), or a column is given by name for a
+    /// table without a header.
     #[error(transparent)]
     Spec(SpecError),
 }
 
-/// Reading failed: why, and what was read before.
+/// Error of a read, with a summary of what was delivered before it.
 #[derive(Debug, thiserror::Error)]
 #[error("{kind}")]
 pub struct ReadError {
-    /// Why.
+    /// Reason of the failure.
     #[source]
     pub kind: ReadErrorKind,
-    /// What was delivered up to there.
+    /// Summary of what was delivered before the failure.
     pub summary: Box<ReadSummary>,
 }

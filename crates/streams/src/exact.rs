@@ -6,7 +6,7 @@ use std::hash::BuildHasher;
 
 use crate::batch::Batch;
 
-/// An exact map from key to total weight.
+/// Exact map from keys to total weights.
 ///
 /// Keys live side by side in one buffer, entries in first-seen order, and the hash table holds only entry numbers: no
 /// allocation per key, and an order of iteration that depends on the stream alone.
@@ -42,12 +42,12 @@ struct Entry {
 }
 
 impl ExactCounts {
-    /// No counts yet.
+    /// Creates an empty map.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds one item. A count that would pass 2^64 - 1 stays there.
+    /// Adds one item. Counts saturate at 2^64 - 1.
     ///
     /// # Panics
     /// With more than 2^32 distinct keys, at which point memory has long run out.
@@ -80,7 +80,7 @@ impl ExactCounts {
         batch.items().for_each(|(key, weight)| self.insert(key, weight));
     }
 
-    /// Sum of all weights.
+    /// Total weight of all items inserted.
     pub fn total(&self) -> u128 {
         self.total
     }
@@ -90,12 +90,12 @@ impl ExactCounts {
         self.entries.len()
     }
 
-    /// The smallest weight of any item so far.
+    /// Smallest weight of any item inserted; `None` if there is none.
     pub fn smallest_weight(&self) -> Option<u64> {
         self.smallest_weight
     }
 
-    /// The count of a key; 0 if it never came.
+    /// Returns the count of a key, or 0 if the key did not occur.
     pub fn get(&self, key: &[u8]) -> u64 {
         let hash = self.hasher.hash_one(key);
         self.table
@@ -103,12 +103,13 @@ impl ExactCounts {
             .map_or(0, |&i| self.entries[i as usize].count)
     }
 
-    /// Keys and counts, in the order in which the keys first came.
+    /// Returns keys and counts in the order in which the keys first occurred.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], u64)> {
         self.entries.iter().map(|entry| (self.key(entry), entry.count))
     }
 
-    /// The `n` largest counts, largest first; equal ones in the order of their keys' bytes.
+    /// Returns the `n` largest counts, largest first. Equal counts are ordered by the bytes of
+    /// their keys.
     pub fn top(&self, n: usize) -> Vec<(&[u8], u64)> {
         let mut all: Vec<_> = self.iter().collect();
         let order = |a: &(&[u8], u64), b: &(&[u8], u64)| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0));
@@ -120,12 +121,12 @@ impl ExactCounts {
         all
     }
 
-    /// Bytes this structure holds right now.
+    /// Bytes that this map holds.
     pub fn memory(&self) -> usize {
         self.table.allocation_size() + self.entries.capacity() * size_of::<Entry>() + self.keys.capacity()
     }
 
-    /// Bytes of a plain hash map with these keys: the price that a sketch has to beat.
+    /// Bytes of a plain hash map with these keys, for comparison with a sketch.
     ///
     /// Counted like the maps in common use: a power of two of buckets, at most 7/8 of them full; in each a control byte, a
     /// count of 8 bytes, and the key. Keys of one size lie in the bucket; others are pointed to (16 bytes) and lie outside.

@@ -8,9 +8,9 @@ use crate::{MAX_KEY_BYTES, SpecError};
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Column {
-    /// Counted from 1.
+    /// Column number, from 1.
     Number(usize),
-    /// By its name in the header row. A name of digits only cannot be asked for by name.
+    /// Column name in the header row. A name that consists of digits is taken for a number.
     Name(String),
 }
 
@@ -65,7 +65,7 @@ impl fmt::Display for JsonPointer {
     }
 }
 
-/// Which part of a packet is the key.
+/// Part of a packet that is used as the key.
 ///
 /// All keys are in network byte order. A five-tuple is source, destination, source port, destination port, protocol: 13 bytes
 /// for IPv4, 37 for IPv6. Ports are 0 for protocols without ports and for fragments other than the first.
@@ -104,7 +104,7 @@ impl PacketKey {
     }
 }
 
-/// How an input is cut into keys.
+/// How an input is split into keys.
 ///
 /// | format | key | records without a key |
 /// |---|---|---|
@@ -158,7 +158,7 @@ pub enum Format {
     Pcap(PacketKey),
 }
 
-/// Where the weight of a record is; made by [`Format::parse_weight`].
+/// Place of the weight in a record. [`Format::parse_weight`] creates it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Weight {
     /// A column of a table.
@@ -167,7 +167,7 @@ pub enum Weight {
     Field(usize),
     /// A number in a JSON document.
     Pointer(JsonPointer),
-    /// The packet's original length.
+    /// Original length of the packet in bytes.
     PacketBytes,
 }
 
@@ -232,7 +232,8 @@ impl fmt::Display for Format {
 }
 
 impl Format {
-    /// Reads a weight as this format understands it: a column, a field number, a JSON pointer, or `bytes` for captures.
+    /// Parses a weight of this format: a column, a field number, a JSON pointer, or `bytes` for
+    /// captures.
     ///
     /// # Errors
     /// When the format has no weights, or the text is none of the above.
@@ -269,7 +270,7 @@ impl Format {
         SpecError::Weight { given: given.to_owned(), format: self.to_string(), expected }
     }
 
-    /// How long keys of this format are, for planning memory; `None` when that cannot be known.
+    /// Returns the usual size of keys of this format, for planning memory; `None` if it is unknown.
     ///
     /// For captures it is the size that IPv4 gives (IPv6 keys are longer); for `fimi` that of numbers.
     pub fn key_bytes_hint(&self) -> Option<usize> {

@@ -33,7 +33,7 @@ const PROTOCOLS: [(u8, &str); 12] = [
 ];
 
 impl Format {
-    /// Writes a key for people.
+    /// Formats a key for people.
     ///
     /// ```
     /// use ucl_streams::Format;
@@ -50,8 +50,8 @@ impl Format {
             .unwrap_or_else(|| hex(self.hex_mark(), key))
     }
 
-    /// Returns a key as data files hold it: the bytes of the record without any escape; numbers, addresses, ports and
-    /// five-tuples as their text.
+    /// Returns a key as data files hold it: the bytes of the record without escapes, or the text of
+    /// a number, address, port or five-tuple.
     ///
     /// ```
     /// use ucl_streams::Format;
@@ -67,7 +67,7 @@ impl Format {
         }
     }
 
-    /// Reads a key as [`key_display`](Self::key_display) writes it.
+    /// Parses a key in the form that [`key_display`](Self::key_display) writes.
     ///
     /// # Errors
     /// When the text is no key of this format; the message shows one.
@@ -75,7 +75,8 @@ impl Format {
         self.parse_key_bytes(text.as_bytes())
     }
 
-    /// Reads a key that need not be valid UTF-8: what [`parse_key`](Self::parse_key) takes, or the bytes of the key.
+    /// Parses a key that need not be valid UTF-8, in any form that [`parse_key`](Self::parse_key)
+    /// accepts or as plain bytes.
     ///
     /// ```
     /// use ucl_streams::Format;
@@ -186,8 +187,8 @@ fn printable(key: &[u8]) -> Option<String> {
     }
 }
 
-/// Whether a terminal would obey this character rather than show it: controls, changes of the
-/// writing direction, line separators, and what is there without being seen.
+/// Returns true if a terminal would act on this character instead of showing it: control
+/// characters, changes of the writing direction, line separators, and invisible characters.
 ///
 /// The two joiners are let through. Several scripts cannot be written without them, and they move
 /// nothing.

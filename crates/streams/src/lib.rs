@@ -66,11 +66,11 @@ pub use read::{read, read_from};
 pub use source::Source;
 pub use ucl_data_plane::{MAX_KEY_BYTES, MAX_WEIGHT};
 
-/// The most items a batch holds.
+/// Largest number of items in a batch.
 pub const BATCH_ITEMS: usize = 4096;
 
-/// The longest line, row, packet or capture block that is held in memory to look for a key.
+/// Largest size in bytes of a line, row, packet or capture block.
 pub const MAX_RECORD_BYTES: usize = 1 << 24;
 
-/// The most columns a row of a table may have.
+/// Largest number of columns in a row of a table.
 pub const MAX_COLUMNS: usize = 1 << 20;

@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::{BadRecord, Format, SpecError, Weight};
 
-/// What to do about a bad record.
+/// Behaviour at a bad record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnError {
-    /// Deliver what came before, then fail.
+    /// Deliver the items before the record, then return an error.
     #[default]
     Stop,
-    /// Leave it out, count it, go on.
+    /// Skip the record, count it, and continue.
     Skip,
 }
 
-/// How to read.
+/// Options for reading.
 ///
 /// ```
 /// use ucl_streams::{Format, ReadOptions};
@@ -29,39 +29,39 @@ pub enum OnError {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct ReadOptions {
-    /// Where the key is. Generators do not need it.
+    /// Place of the key. Generators ignore it.
     pub format: Format,
-    /// Where the weight is; without it every weight is 1, as it always is for generated items.
+    /// Place of the weight. If `None`, every weight is 1; generated items always have weight 1.
     pub weight: Option<Weight>,
-    /// Whether the first row of a table is a header and no record. `None`: it is, if a column is
-    /// asked for by name. With numbers only it is taken for one, unless there is a number in the
-    /// weight's column; [`ReadSummary::assumed_header`] tells.
+    /// Whether the first row of a table is a header. If `None`, it is a header when a column is
+    /// given by name. With column numbers only, it is taken for a header unless the weight's column
+    /// holds a number; [`ReadSummary::assumed_header`] reports this.
     pub header: Option<bool>,
-    /// Every weight that is read is multiplied by this, which makes decimals whole: `12.34` is 1234
-    /// at a scale of 100.
+    /// Factor for every weight, which makes decimals whole: at a scale of 100, `12.34` is 1234.
     pub scale: Option<NonZeroU64>,
-    /// All keys have this many bytes; any other key is a bad record.
+    /// Required size of every key. A key of another size is a bad record.
     pub key_bytes: Option<usize>,
-    /// Weight of the items that came before. With them, all weights together are at most
+    /// Total weight of items counted before this read. It counts towards
     /// [`MAX_WEIGHT`](crate::MAX_WEIGHT).
     pub weight_before: u64,
-    /// Take the bytes of an input as they are: unpack nothing, and do not look for
-    /// [`Content`](crate::Content) of another kind.
+    /// Whether to read inputs as they are: nothing is unpacked, and [`Content`](crate::Content) is
+    /// not checked.
     pub raw: bool,
-    /// What to do about bad records.
+    /// Behaviour at bad records.
     pub on_error: OnError,
-    /// Stop after this many items, over all inputs.
+    /// Largest number of items to read, over all inputs.
     pub limit: Option<u64>,
     /// Seed of the generators.
     pub seed: u64,
-    /// Kept up to date while reading, for another thread to look at.
+    /// Progress, updated while reading, for other threads.
     pub progress: Option<Arc<Progress>>,
-    /// Set it (say, in a Ctrl-C handler) and the input ends after the current batch, even if a pipe has nothing to read.
+    /// Flag that ends the input after the current batch, even if a pipe has nothing to read. A
+    /// Ctrl-C handler can set it.
     pub interrupt: Option<Arc<AtomicBool>>,
 }
 
 impl ReadOptions {
-    /// Checks that the options do not contradict each other, before anything is opened.
+    /// Checks that the options do not contradict each other.
     ///
     /// # Errors
     /// A weight that belongs to another format, or a column asked for by name in a table without
@@ -71,7 +71,7 @@ impl ReadOptions {
     }
 }
 
-/// How far a [`read`](crate::read) has come; share it by `Arc` and look at it from another thread.
+/// Progress of a [`read`](crate::read), shared with other threads in an `Arc`.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -98,12 +98,13 @@ impl Progress {
         self.items.load(Ordering::Relaxed)
     }
 
-    /// Bytes consumed so far, as stored (compressed input counts compressed).
+    /// Bytes consumed so far, before decompression.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Size of all inputs as stored; `None` if one of them is a pipe or a generator.
+    /// Total size of all inputs before decompression; `None` if one of them is a pipe or a
+    /// generator.
     pub fn total_bytes(&self) -> Option<u64> {
         self.total_plus_one.load(Ordering::Relaxed).checked_sub(1)
     }
@@ -123,7 +124,7 @@ impl Progress {
     }
 }
 
-/// Why reading ended without an error.
+/// Reason why reading ended without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ended {
     /// All inputs were read to their end.
@@ -131,44 +132,44 @@ pub enum Ended {
     Input,
     /// [`ReadOptions::limit`] was reached.
     Limit,
-    /// The consumer answered `Break`.
+    /// The consumer returned `Break`.
     Consumer,
     /// [`ReadOptions::interrupt`] was set.
     Interrupt,
 }
 
-/// What was read.
+/// Summary of a read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReadSummary {
-    /// Items delivered.
+    /// Number of items delivered.
     pub items: u64,
-    /// Sum of their weights.
+    /// Total weight of all items delivered.
     pub weight: u128,
-    /// Bytes read, as stored (compressed input counts compressed).
+    /// Bytes read, before decompression.
     pub bytes_read: u64,
     /// Bytes after decompression.
     pub bytes_decoded: u64,
-    /// Bad records left out ([`OnError::Skip`]).
+    /// Number of bad records skipped ([`OnError::Skip`]).
     pub skipped: u64,
-    /// The first of them.
+    /// First bad record that was skipped.
     pub first_skip: Option<BadRecord>,
-    /// Packets of a capture that carry no IP (ARP and the like) and so have no key. Not an error.
+    /// Number of packets without IP, such as ARP. They have no key, and are not errors.
     pub no_ip: u64,
-    /// Records of weight 0, which count for nothing and are no items. Not an error.
+    /// Number of records of weight 0. They are not items, and not errors.
     pub zero_weight: u64,
-    /// The first row that was taken for a header without being told so.
+    /// First row that was taken for a header although the options do not say so.
     pub assumed_header: Option<AssumedHeader>,
-    /// The first input that was cut off or damaged ([`OnError::Skip`]; otherwise it is an error).
+    /// First input that was cut off or damaged. Without [`OnError::Skip`] it is an error instead.
     pub truncated: Option<String>,
-    /// Why reading ended.
+    /// Reason why reading ended.
     pub ended: Ended,
 }
 
-/// A first row that was taken for a header ([`ReadOptions::header`]).
+/// First row that was taken for a header ([`ReadOptions::header`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssumedHeader {
-    /// The file's name, or `standard input`.
+    /// Name of the file, or `standard input`.
     pub input: String,
-    /// What it has in the key's column.
+    /// Text of the row in the key's column.
     pub key: String,
 }

@@ -19,7 +19,7 @@ use crate::source::Source;
 /// Decoded bytes asked for at a time: well inside the second-level cache, far above the cost of a system call.
 const WINDOW: usize = 1 << 18;
 
-/// Reads all sources in order and hands their items to `each`, batch by batch.
+/// Reads all sources in order and passes their items to `each` in batches.
 ///
 /// Compression (gzip with any number of members, zstd) is recognised by content, and so is
 /// [`Content`](crate::Content) that the format cannot read. A last line without newline counts; a
@@ -56,7 +56,7 @@ pub fn read<'c>(
     conclude(result, out)
 }
 
-/// Reads one stream of bytes that the caller has at hand; `name` stands for it in messages.
+/// Reads one stream of bytes from memory or any reader. Messages call it `name`.
 ///
 /// # Errors
 /// As [`read`].

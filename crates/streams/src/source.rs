@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crate::generate::Generator;
 use crate::{Format, SpecError};
 
-/// One input, as a user names it.
+/// Input as a user names it.
 ///
 /// `-` is standard input; `zipf:…` and `caida-like…` are generators; anything else is a path (write `./zipf:1.2` for a file of
 /// such a name).
@@ -32,7 +32,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The format whose keys a generator makes; `None` for inputs that are read.
+    /// Returns the format of a generator's keys, or `None` for inputs that are read.
     pub fn own_format(&self) -> Option<Format> {
         match self {
             Source::Generator(generator) => Some(generator.format()),

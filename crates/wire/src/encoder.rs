@@ -18,27 +18,27 @@ use crate::{DEFAULT_BUFFER, MAX_BUFFER, WireError};
 pub struct Uplink {
     /// Reported keys and their flags.
     pub keys: u64,
-    /// Carries.
+    /// Carries of overflowed counters.
     pub carries: u64,
     /// Changed slots of the heavy part.
     pub slots: u64,
-    /// Counters.
+    /// Counters at cuts.
     pub counters: u64,
     /// Everything else: frames, headers, totals, checksums, configurations.
     pub headers: u64,
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
 }
 
 impl Uplink {
-    /// All bytes.
+    /// Total bytes sent.
     pub fn total(&self) -> u64 {
         self.keys + self.carries + self.slots + self.counters + self.headers
     }
 }
 
-/// Collects reports and writes them as messages: one a cut, and one more whenever the collected reports reach the buffer's
-/// limit, so that the memory of the sender is bounded.
+/// Collects reports and writes them as messages: one for each cut, and one whenever the collected
+/// reports reach the buffer's limit. The limit bounds the memory of the sender.
 ///
 /// ```
 /// use ucl_data_plane::{Config, DataPlane, KeyFormat, ReportRule, Shape};
@@ -78,14 +78,16 @@ pub struct Encoder<F> {
 }
 
 impl<F: FnMut(&[u8])> Encoder<F> {
-    /// The encoder of a stream's first segment, which it opens: the first message goes to `out` at once.
+    /// Creates the encoder of a stream and opens its first segment. The first message goes to `out`
+    /// at once.
     pub fn new(stream: u64, config: Config, out: F) -> Result<Self, WireError> {
         let mut encoder = Self::resume(Header { stream, ..Header::default() }, config, out)?;
         encoder.send_open(Opening::Change);
         Ok(encoder)
     }
 
-    /// The encoder of a stream that goes on where [`Encoder::next`] of an earlier one said, in the same segment.
+    /// Creates an encoder that continues a stream in the same segment, from [`Encoder::next`] of an
+    /// earlier encoder.
     pub fn resume(next: Header, config: Config, out: F) -> Result<Self, WireError> {
         segment::check(&config)?;
         Ok(Self {
@@ -103,19 +105,20 @@ impl<F: FnMut(&[u8])> Encoder<F> {
         })
     }
 
-    /// Sets how many bytes of reports are collected before a message is sent without waiting for the cut
-    /// ([`DEFAULT_BUFFER`] unless told, at most [`MAX_BUFFER`]). A smaller buffer costs a few more bytes of uplink.
+    /// Sets how many bytes of reports are collected before a message is sent without waiting for
+    /// the cut. The default is [`DEFAULT_BUFFER`], the maximum [`MAX_BUFFER`]. A smaller buffer
+    /// costs a few more bytes of uplink.
     pub fn with_buffer(mut self, bytes: usize) -> Self {
         self.limit = bytes.min(MAX_BUFFER);
         self
     }
 
-    /// The segment's configuration.
+    /// Returns the configuration of the segment.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The header of the next message.
+    /// Returns the header of the next message.
     pub fn next(&self) -> Header {
         self.next
     }
@@ -125,7 +128,7 @@ impl<F: FnMut(&[u8])> Encoder<F> {
         self.uplink
     }
 
-    /// Bytes held: collected reports and the buffers of encoding.
+    /// Bytes of memory held by collected reports and encoding buffers.
     pub fn memory(&self) -> usize {
         self.keys.memory()
             + self.slots.memory()
@@ -135,15 +138,16 @@ impl<F: FnMut(&[u8])> Encoder<F> {
             + self.message.capacity()
     }
 
-    /// Sends what was collected, without waiting for the cut.
+    /// Sends the collected reports without waiting for the cut.
     pub fn flush(&mut self) {
         if self.collected() > 0 {
             self.send_reports(None);
         }
     }
 
-    /// Seals the segment and opens the next one, with another configuration. Cut first: what is collected still goes to
-    /// the old segment, but no counters do.
+    /// Closes the segment and opens the next one with another configuration. Call this after a cut:
+    /// reports collected since then still belong to the old segment, but its counters are not sent
+    /// again.
     pub fn open_segment(&mut self, config: Config) -> Result<(), WireError> {
         self.open(config, Opening::Change)
     }

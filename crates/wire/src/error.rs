@@ -4,11 +4,12 @@ use ucl_data_plane::ConfigError;
 
 use crate::VERSION;
 
-/// A message that cannot be read, or that does not belong here. The receiver's state is as it was before.
+/// Error of a message that cannot be read or is not the expected one. The receiver's state is
+/// unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
-    /// Read the rest of the message first; if there is none, have it sent again.
+    /// The message is incomplete.
     #[error("{what} needs {needed} bytes, but {left} are left")]
     Truncated {
         /// What was being read.
@@ -18,19 +19,19 @@ pub enum WireError {
         /// Bytes there are.
         left: usize,
     },
-    /// These bytes were written by something else.
+    /// The bytes are not a message.
     #[error("a message starts with the bytes 55 43, not {got:02x?}")]
     NotAMessage {
         /// How they start.
         got: [u8; 2],
     },
-    /// Update the receiver.
+    /// The message has a newer version than this reader knows.
     #[error("the message has version {got}, but this reader knows versions up to {VERSION}: update it")]
     NewerVersion {
         /// The message's version.
         got: u8,
     },
-    /// The bytes changed on the way: have the message sent again.
+    /// The checksum is wrong: the bytes changed on the way.
     #[error("the message's checksum is {stored:08x}, but its bytes give {computed:08x}")]
     Checksum {
         /// In the message.
@@ -38,13 +39,13 @@ pub enum WireError {
         /// Of the message.
         computed: u32,
     },
-    /// The message breaks the format although its checksum holds: the sender is at fault.
+    /// The checksum is right, but the content is invalid: the sender is faulty or hostile.
     #[error("the message's {what} cannot be")]
     Corrupt {
         /// Which part.
         what: &'static str,
     },
-    /// The sender does not keep to the limits, or is hostile.
+    /// A number in the message is over its limit.
     #[error("{what} is {value}, but at most {most} are allowed")]
     TooLarge {
         /// Which count.
@@ -54,22 +55,22 @@ pub enum WireError {
         /// The limit.
         most: u64,
     },
-    /// Split the bytes into messages first ([`split_message`](crate::split_message)).
+    /// More bytes follow the message. [`split_message`](crate::split_message) separates messages.
     #[error("{bytes} bytes follow where the message should end")]
     TrailingBytes {
         /// How many.
         bytes: usize,
     },
-    /// The segment's configuration is none.
+    /// The configuration of the segment is invalid.
     #[error("the segment's configuration: {0}")]
     Config(#[from] ConfigError),
-    /// Reports can only be read by the configuration that opened their segment.
+    /// The reports belong to a segment that was not opened.
     #[error("segment {segment} was not opened")]
     UnknownSegment {
         /// The message's segment.
         segment: u32,
     },
-    /// Messages are missing: hand them in first, then this one again.
+    /// Messages before this one are missing.
     #[error("messages {expected} to {} are missing before message {got}", got - 1)]
     Lost {
         /// The message that should have come.
@@ -77,7 +78,7 @@ pub enum WireError {
         /// The message that came.
         got: u64,
     },
-    /// The message was received before: drop it.
+    /// The message was received before.
     #[error("message {got} was received before; {expected} comes next")]
     Repeated {
         /// The message that should have come.
@@ -85,7 +86,7 @@ pub enum WireError {
         /// The message that came.
         got: u64,
     },
-    /// The message belongs to another receiver.
+    /// The message belongs to another stream.
     #[error("the message is of stream {got}, not {expected}")]
     WrongStream {
         /// The receiver's stream.
@@ -93,7 +94,7 @@ pub enum WireError {
         /// The message's stream.
         got: u64,
     },
-    /// The sender's count of segments is at fault.
+    /// The message has an unexpected segment number.
     #[error("the message is of segment {got}, not {expected}")]
     WrongSegment {
         /// The segment that should have come.
@@ -101,7 +102,7 @@ pub enum WireError {
         /// The segment that came.
         got: u32,
     },
-    /// The sender's count of epochs is at fault.
+    /// The message has an unexpected epoch number.
     #[error("the message is of epoch {got}, not {expected}")]
     WrongEpoch {
         /// The epoch that should have come.

@@ -1,4 +1,4 @@
-//! The data plane's reports as bytes: versioned, checksummed, entropy-coded.
+//! Encodes the reports of a data plane as bytes: versioned, checksummed and entropy-coded.
 //!
 //! The device runs an [`Encoder`], which is a [`ReportSink`](ucl_data_plane::ReportSink): it collects reports and hands out
 //! messages. The control plane runs one [`Receiver`] per stream, which reads them and notices a message that is missing,

@@ -22,17 +22,17 @@ use crate::{MAX_COUNTERS, VERSION, WireError};
 pub(crate) const MAGIC: [u8; 2] = *b"UC";
 const CHECKSUM_BYTES: usize = 4;
 
-/// Where a message belongs.
+/// Position of a message: its stream, segment, epoch and number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Header {
-    /// The stream: one data plane's. Small numbers take fewer bytes.
+    /// Number of the stream, one for each data plane. Small numbers take fewer bytes.
     pub stream: u64,
-    /// The segment of the stream: one configuration of the linear sketch.
+    /// Number of the segment in the stream. A segment has one configuration.
     pub segment: u32,
-    /// The epoch of the stream: how many cuts came before.
+    /// Number of the epoch in the stream: cuts before this message.
     pub epoch: u64,
-    /// The message of the stream: how many came before.
+    /// Number of the message in the stream: messages before this one.
     pub seq: u64,
 }
 
@@ -45,13 +45,13 @@ pub(crate) enum Kind {
     Reset,
 }
 
-/// What a message says.
+/// Content of a message.
 #[allow(clippy::large_enum_variant, reason = "all messages but the first are the large one")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// A segment starts, with this configuration.
+    /// Start of a segment with this configuration.
     SegmentOpen(Config),
-    /// A new cycle starts: all counts from zero, with this configuration.
+    /// Start of a new cycle: all counts restart from zero, with this configuration.
     Reset {
         /// The configuration.
         config: Config,
@@ -62,16 +62,16 @@ pub enum Message {
     Reports(EpochReports),
 }
 
-/// Reports of one epoch; the epoch's last message has the cut.
+/// Reports of one epoch. The last message of an epoch holds the cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EpochReports {
     /// Keys in the order of their reports.
     pub keys: Keys,
-    /// Carries by counter; those of one counter are added up.
+    /// Carries by counter. Carries of the same counter are added up.
     pub carries: Vec<(CounterIndex, i64)>,
     /// Changed slots of the heavy part.
     pub slots: Slots,
-    /// The end of the epoch.
+    /// The cut that ends the epoch, in its last message.
     pub cut: Option<CutReport>,
 }
 
@@ -118,8 +118,8 @@ pub(crate) fn put_header(header: &Header, body: &mut Vec<u8>) {
     put_varint(body, header.seq);
 }
 
-/// Splits concatenated messages: the first one, and the rest. [`WireError::Truncated`] asks for more bytes. Nothing but
-/// the frame is looked at.
+/// Splits off the first of several concatenated messages and returns it with the rest.
+/// [`WireError::Truncated`] means that more bytes are needed. Only the frame is checked.
 ///
 /// ```
 /// use ucl_wire::{WireError, split_message};
@@ -231,7 +231,7 @@ impl<'a> Opened<'a> {
 }
 
 impl Message {
-    /// The configuration of the segment that the message opens, if it opens one.
+    /// Returns the configuration of the segment that the message opens, if any.
     pub fn opens(&self) -> Option<&Config> {
         match self {
             Self::SegmentOpen(config) | Self::Reset { config, .. } => Some(config),
@@ -240,12 +240,14 @@ impl Message {
     }
 }
 
-/// The header of a message whose checksum holds: enough to hand it to its stream's [`Receiver`](crate::Receiver).
+/// Returns the header of a message with a valid checksum, which tells the
+/// [`Receiver`](crate::Receiver) it is for.
 pub fn decode_header(bytes: &[u8]) -> Result<Header, WireError> {
     Ok(Opened::new(bytes)?.header)
 }
 
-/// Reads one message. Reports are read by the configuration that opened their segment; a message that opens one needs none.
+/// Decodes one message. `segment` is the configuration that opened the segment of the reports; a
+/// message that opens a segment needs none.
 ///
 /// Any bytes give a message or an error, never a panic. What is allocated is bounded by [`MAX_BUFFER`](crate::MAX_BUFFER)
 /// and the number of counters in `segment` (at most [`MAX_COUNTERS`]), never by a number in the bytes alone.

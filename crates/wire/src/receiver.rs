@@ -5,7 +5,7 @@ use ucl_data_plane::Config;
 use crate::message::{Header, Kind, Message, Opened};
 use crate::{MAX_COUNTERS, WireError};
 
-/// Reads one stream's messages and notices when one is missing, repeated or out of order.
+/// Reads the messages of one stream and detects missing, repeated and reordered ones.
 ///
 /// A message that is refused changes nothing: hand in the missing ones and then the refused one again.
 ///
@@ -35,29 +35,31 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver that waits for the first message of a stream.
+    /// Creates a receiver that expects the first message of a stream.
     pub fn new(stream: u64) -> Self {
         Self { next: Header { stream, ..Header::default() }, segment: None, most_counters: MAX_COUNTERS }
     }
 
-    /// A receiver that goes on where [`Receiver::expects`] of an earlier one said, in the same segment.
+    /// Creates a receiver that continues a stream in the same segment, from [`Receiver::expects`]
+    /// of an earlier receiver.
     pub fn resume(next: Header, segment: Config) -> Self {
         Self { next, segment: Some(segment), most_counters: MAX_COUNTERS }
     }
 
-    /// Sets how many counters a segment may have ([`MAX_COUNTERS`] unless told): what is allocated for a cut grows with
-    /// them. Raise it for senders that are trusted.
+    /// Sets the largest number of counters of a segment; the default is [`MAX_COUNTERS`]. The
+    /// memory for a cut grows with it. Raise it only for trusted senders.
     pub fn with_counter_limit(mut self, counters: usize) -> Self {
         self.most_counters = counters;
         self
     }
 
-    /// The header of the next message; its segment may be one higher, if it opens one.
+    /// Returns the header of the next message. If that message opens a segment, its segment number
+    /// is one higher.
     pub fn expects(&self) -> Header {
         self.next
     }
 
-    /// The configuration of the current segment.
+    /// Returns the configuration of the current segment.
     pub fn segment(&self) -> Option<&Config> {
         self.segment.as_ref()
     }

@@ -16,7 +16,7 @@ use crate::sections::slots::Slots;
 /// No link has sent more messages or bytes than this: what counts them does not overflow.
 const MOST: u64 = 1 << 60;
 
-/// What an encoder needs to go on exactly where it was.
+/// State of an encoder, from which it continues exactly where it stopped.
 ///
 /// ```
 /// use ucl_data_plane::{Config, CounterIndex, KeyFormat, Report, ReportRule, ReportSink, Shape};
@@ -40,14 +40,14 @@ pub struct EncoderState {
 }
 
 impl EncoderState {
-    /// The header of the next message.
+    /// Returns the header of the next message.
     pub fn next(&self) -> Header {
         self.next
     }
 }
 
 impl<F: FnMut(&[u8])> Encoder<F> {
-    /// What it needs to go on.
+    /// Returns the state of the encoder.
     pub fn state(&self) -> EncoderState {
         EncoderState {
             next: self.next,
@@ -59,7 +59,7 @@ impl<F: FnMut(&[u8])> Encoder<F> {
         }
     }
 
-    /// The encoder that a state describes, in the same segment, or what is wrong with the state.
+    /// Restores an encoder from its state, in the same segment.
     pub fn restore(config: Config, state: EncoderState, out: F) -> Result<Self, Inconsistent> {
         let EncoderState { next, keys, carries, slots, limit, uplink } = state;
         let counters = config.shape.geometry().counters();

@@ -26,7 +26,7 @@ use crate::plan::{Plan, ROWS};
 use crate::rival::Sketch;
 use crate::rows::UnsignedRows;
 
-/// Slots of the filter.
+/// Number of slots in the filter.
 pub const FILTER_SLOTS: usize = 32;
 
 /// An Augmented Sketch.
@@ -43,7 +43,7 @@ pub struct AugmentedSketch<const N: usize> {
 }
 
 impl<const N: usize> AugmentedSketch<N> {
-    /// A filter, and a sketch that fills the rest of the budget. The paper has no shape for it.
+    /// Creates a filter, and a sketch that fills the rest of the budget. The paper gives no shape.
     pub fn new(plan: &Plan<'_>) -> Result<Self, Error> {
         plan.paper_column()?;
         let filter = FILTER_SLOTS * (N + 8);

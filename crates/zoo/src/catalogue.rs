@@ -19,51 +19,51 @@ use crate::rival::Rival;
 use crate::seq::{Layout, SeqSketch};
 use crate::univmon::UnivMon;
 
-/// A system that can be built.
+/// Entry of the catalogue: a system that can be built.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// The name on the command line and in results.
+    /// Name on the command line and in results.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// Description in one line.
     pub about: &'static str,
-    /// Where it comes from.
+    /// Publication that describes the system.
     pub reference: &'static str,
-    /// What it promises; `tests/guarantees.rs` holds it to this.
+    /// Promises of the system, which `tests/guarantees.rs` checks.
     pub guarantees: Guarantees,
-    /// What its oracle is made from.
+    /// Kind of oracle that the system uses.
     pub oracle: Oracle,
-    /// A variant of another entry, for an experiment of its own.
+    /// Whether the system is a variant of another entry, for a single experiment.
     pub variant: bool,
     build: Build,
 }
 
-/// What a system must be told about the stream ([`Plan::knowledge`]).
+/// Knowledge of the stream that a system needs ([`Plan::knowledge`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Oracle {
-    /// Nothing.
+    /// No knowledge.
     None,
     /// The most frequent keys: ground truth.
     Ideal,
-    /// Exact counts of an earlier part.
+    /// Exact counts of an earlier part of the stream.
     Trained,
 }
 
-/// What a system promises. Answers are those after [`Rival::finish`].
+/// Promises of a system about its answers after [`Rival::finish`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guarantees {
-    /// No answer is below the truth.
+    /// No answer is below the true count.
     pub never_underestimates: bool,
-    /// Over the seeds, the unrounded answers are right on average.
+    /// The mean of the unrounded answers over all seeds is the true count.
     pub unbiased: bool,
-    /// The state adds up to the stream's weight.
+    /// The state adds up to the weight of the stream.
     pub keeps_total_weight: bool,
-    /// An item of weight `v` does what `v` items of weight 1 do.
+    /// An item of weight `v` has the effect of `v` items of weight 1.
     pub weights_repeat: bool,
-    /// Merged, two are what one would be that had seen both streams.
+    /// Two merged systems equal one system that has seen both streams.
     pub mergeable: bool,
-    /// There are bounds, and they hold.
+    /// Answers have bounds, which always hold.
     pub bounded: bool,
-    /// Right to the last item where there is room for all keys.
+    /// Answers are exact if the memory has room for all keys.
     pub exact_if_ample: bool,
 }
 
@@ -91,7 +91,7 @@ const COUNT_SKETCH: Guarantees =
 type Build = fn(&Plan<'_>) -> Result<Box<dyn Rival>, Error>;
 
 impl Entry {
-    /// Builds it.
+    /// Builds the system.
     ///
     /// ```
     /// use ucl_data_plane::KeyFormat;
@@ -105,13 +105,13 @@ impl Entry {
         (self.build)(plan)
     }
 
-    /// Whether the answers rest on ground truth.
+    /// Returns true if the answers use ground truth.
     pub fn uses_ground_truth(&self) -> bool {
         self.oracle == Oracle::Ideal
     }
 }
 
-/// The entry of this name.
+/// Returns the entry with this name.
 pub fn find(name: &str) -> Option<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.name == name)
 }

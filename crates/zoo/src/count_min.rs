@@ -33,14 +33,14 @@ use crate::plan::{Plan, ROWS};
 use crate::rival::Sketch;
 use crate::rows::UnsignedRows;
 
-/// A Count-Min, with conservative update or without.
+/// Count-Min, with or without conservative update.
 #[derive(Clone, Debug)]
 pub struct CountMin<const CONSERVATIVE: bool> {
     counters: UnsignedRows,
 }
 
 impl<const CONSERVATIVE: bool> CountMin<CONSERVATIVE> {
-    /// A sketch that fills the budget.
+    /// Creates a sketch that fills the budget.
     pub fn new(plan: &Plan<'_>) -> Result<Self, Error> {
         let width = match plan.paper_column()? {
             Some(column) => paper::WIDTH[column],

@@ -30,7 +30,7 @@ pub struct CountSketch {
 }
 
 impl CountSketch {
-    /// A sketch that fills the budget.
+    /// Creates a sketch that fills the budget.
     pub fn new(plan: &Plan<'_>) -> Result<Self, Error> {
         let width = match plan.paper_column()? {
             Some(column) => paper::WIDTH[column],

@@ -28,7 +28,7 @@ use crate::plan::Plan;
 use crate::rival::Sketch;
 use crate::rows::UnsignedRows;
 
-/// `vote- / vote+` at which a key is ostracised (λ).
+/// Ratio `vote- / vote+` at which a key is evicted (λ).
 pub const OSTRACISM: u64 = 8;
 /// Percent of the budget for the heavy part.
 const HEAVY_PERCENT: usize = 25;
@@ -96,7 +96,7 @@ impl Light {
 }
 
 impl<const N: usize> ElasticSketch<N> {
-    /// As published, or with the paper's shape.
+    /// Creates a sketch as published, or with the paper's shape.
     pub fn new(plan: &Plan<'_>) -> Result<Self, Error> {
         let (buckets, entries, light) = match plan.paper_column()? {
             Some(column) => {

@@ -2,10 +2,11 @@
 
 use ucl_data_plane::{ConfigError, InsertError, KeyFormat, OutOfMemory};
 
-/// Why a system cannot be built, or has no answers. After an error from an insert the system's answers are worth nothing.
+/// Reason why a system cannot be built or has no answers. After a failed insert the answers of the
+/// system are invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
-    /// Give more memory.
+    /// The memory budget is too small for this system.
     #[error("a budget of {budget} bytes is too small: at least {least} are needed")]
     Budget {
         /// Asked for.
@@ -13,22 +14,24 @@ pub enum Error {
         /// The smallest that works.
         least: usize,
     },
-    /// Use a system with wider counters, or one that sends carries.
+    /// A 32-bit counter overflowed.
     #[error("a 32-bit counter overflowed: the stream is too heavy for this method")]
     Overflow,
-    /// Mend the stream.
+    /// A key, a weight or a setting is invalid.
     #[error(transparent)]
     Input(#[from] InsertError),
     /// The configuration cannot be met.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Give less memory.
+    /// There is not enough memory for the budget.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
-    /// Give the keys that the ideal oracle is to know ([`Knowledge::Ranking`](crate::Knowledge)).
+    /// The ideal oracle was not given the most frequent keys
+    /// ([`Knowledge::Ranking`](crate::Knowledge)).
     #[error("an ideal oracle must be told which keys are heavy")]
     NeedsRanking,
-    /// Give the counts to train on ([`Knowledge::Sample`](crate::Knowledge)).
+    /// The learned oracle was not given counts to train on
+    /// ([`Knowledge::Sample`](crate::Knowledge)).
     #[error("a learned oracle needs counts from earlier in the stream to train on")]
     NeedsSample,
     /// Leave the paper's shapes, or choose one of its budgets.
@@ -41,13 +44,13 @@ pub enum Error {
         /// Asked for.
         keys: KeyFormat,
     },
-    /// Merge only systems of the same kind, shape and seed.
+    /// The systems to merge differ in kind, shape or seed.
     #[error("two systems can be merged only if they have the same kind, shape and seed")]
     Unlike,
-    /// Feed one system with both streams.
+    /// This system cannot be merged.
     #[error("this system cannot be merged: its state depends on the order of the items")]
     NotMergeable,
-    /// The equations could not be solved: our bug.
+    /// The equations could not be solved. This is a bug.
     #[error(transparent)]
     Equations(#[from] ucl_equations::Error),
 }

@@ -1,4 +1,4 @@
-//! FlowRadar: counters that name their keys, and peeling.
+//! FlowRadar: counters that also store the XOR of their keys, decoded by peeling.
 //!
 //! A cell has three fields: `FlowXOR`, the XOR of the keys that map to it, `FlowCount`, how many they are, and `PacketCount`, the weight
 //! of their items. A Bloom filter tells a key's first item, which is entered into all three fields of the key's 4 cells; later items add to `PacketCount`
@@ -57,7 +57,7 @@ struct Decoded<const N: usize> {
 }
 
 impl<const N: usize> FlowRadar<N> {
-    /// A table that fills the budget.
+    /// Creates a table that fills the budget.
     pub fn new(plan: &Plan<'_>) -> Result<Self, Error> {
         let cell = N + 8;
         let (width, bloom) = match plan.paper_column()? {
@@ -90,7 +90,7 @@ impl<const N: usize> FlowRadar<N> {
         row * self.width as usize + hash.row(row, self.width).0 as usize
     }
 
-    /// How many keys peeled.
+    /// Number of keys that were decoded by peeling.
     pub fn peeled(&self) -> usize {
         self.decoded.counts.len()
     }

@@ -1,4 +1,4 @@
-//! HistSketch, as far as it counts: hot keys in a table, cold ones in shared counters that are decoded by OMP.
+//! Frequency part of HistSketch: hot keys in a table, cold keys in shared counters decoded by OMP.
 //!
 //! HistSketch keeps a *histogram* of values per key: hot keys have theirs in a table, cold keys share theirs, and the shared ones are
 //! recovered by compressive sensing. A key's frequency is the sum of its histogram, and a stream whose items are keys alone has histograms of one bin.
@@ -16,5 +16,5 @@
 
 use crate::seq::Layout;
 
-/// HistSketch's table and counters.
+/// Layout of HistSketch's table and counters.
 pub const LAYOUT: Layout = Layout { fractional: false, vote_ratio: 8, heavy_percent: 40, bloom_percent: 15 };

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::plan::{Plan, identity};
 use crate::rival::{Cost, Rival, Sketch};
 
-/// Checks and hashes each item once, and hands it to a [`Sketch`].
+/// Checks and hashes each item once, and passes it to a [`Sketch`].
 pub struct Keyed<const N: usize, S> {
     format: KeyFormat,
     seed: HashSeed,
@@ -17,12 +17,12 @@ pub struct Keyed<const N: usize, S> {
 }
 
 impl<const N: usize, S: Sketch<N>> Keyed<N, S> {
-    /// A system for the plan's keys.
+    /// Creates a system for the plan's keys.
     pub fn new(plan: &Plan<'_>, sketch: S) -> Self {
         Self { format: plan.keys, seed: plan.hash_seed(), weight: 0, sketch }
     }
 
-    /// The system itself.
+    /// Returns the system.
     pub fn sketch(&self) -> &S {
         &self.sketch
     }

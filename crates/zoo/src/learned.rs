@@ -1,4 +1,4 @@
-//! Learned Count-Min and Count Sketch: an oracle says which keys are heavy, and these get a counter of their own.
+//! Learned Count-Min and Count Sketch: keys that an oracle calls heavy get their own counters.
 //!
 //! Every item is first shown to an [oracle](crate::oracle). What it takes for heavy is counted exactly in a *unique bucket* of `key | count`; the
 //! rest goes into a Count-Min or Count Sketch, which is then free of elephants. With a perfect oracle and Zipf's law the error falls by a factor of about
@@ -39,7 +39,7 @@ pub type LearnedCountMin<const N: usize> = LearnedSketch<N, CountMinRest>;
 /// Learned Count Sketch.
 pub type LearnedCountSketch<const N: usize> = LearnedSketch<N, CountSketchRest>;
 
-/// A learned sketch, with `R` for the keys without a bucket.
+/// Learned sketch that counts keys without a bucket in `R`.
 #[derive(Clone, Debug)]
 pub struct LearnedSketch<const N: usize, R> {
     unique: UniqueBuckets<N>,
@@ -59,7 +59,8 @@ enum Oracle {
 }
 
 impl<const N: usize, R: Rest> LearnedSketch<N, R> {
-    /// With an ideal oracle: [`Knowledge::Ranking`], of which as many keys count as there are buckets.
+    /// Creates a sketch with an ideal oracle, which gives the first keys of [`Knowledge::Ranking`]
+    /// a bucket each.
     pub fn ideal(plan: &Plan<'_>) -> Result<Self, Error> {
         let Some(Knowledge::Ranking(ranking)) = plan.knowledge else { return Err(Error::NeedsRanking) };
         let mut sketch = Self::with(plan, Oracle::Ideal, 0)?;
@@ -73,12 +74,13 @@ impl<const N: usize, R: Rest> LearnedSketch<N, R> {
         Ok(sketch)
     }
 
-    /// With an ideal oracle behind a recurrent network that reads every key.
+    /// Creates a sketch with an ideal oracle behind a recurrent network that reads every key.
     pub fn behind_rnn(plan: &Plan<'_>) -> Result<Self, Error> {
         Ok(Self { oracle: Oracle::IdealBehind(Box::new(Rnn::new(plan.seed))), ..Self::ideal(plan)? })
     }
 
-    /// With an oracle trained on [`Knowledge::Sample`]. Heavy is what scores at least as high as the sample's last key that would still have had a bucket.
+    /// Creates a sketch with an oracle trained on [`Knowledge::Sample`]. A key is heavy if it
+    /// scores at least as high as the last key of the sample that would have had a bucket.
     pub fn trained(plan: &Plan<'_>) -> Result<Self, Error> {
         let Some(Knowledge::Sample(sample)) = plan.knowledge else { return Err(Error::NeedsSample) };
         let seed = plan.hash_seed();
@@ -244,23 +246,23 @@ impl<const N: usize> UniqueBuckets<N> {
 
 /// A sketch for the keys without a bucket.
 pub trait Rest: Clone + Send + 'static {
-    /// 4 rows of this width.
+    /// Creates 4 rows of this width.
     fn new(width: u32) -> Self;
     /// Adds an item.
     fn add(&mut self, hash: KeyHash, weight: u64) -> Result<(), Error>;
-    /// The key's count.
+    /// Returns the count of a key.
     fn estimate(&self, hash: KeyHash) -> u64;
-    /// The same, neither rounded nor clamped.
+    /// Returns the count of a key before rounding and clamping.
     fn unrounded(&self, hash: KeyHash) -> f64;
-    /// An upper bound.
+    /// Returns an upper bound of the count of a key.
     fn upper(&self, hash: KeyHash) -> u64;
-    /// The weight added, if the counters tell it.
+    /// Returns the total weight added, if the counters determine it.
     fn held_weight(&self) -> Option<u64>;
-    /// Adds another's counters.
+    /// Adds the counters of `other`.
     fn merge(&mut self, other: &Self) -> Result<(), Error>;
-    /// Bytes held.
+    /// Bytes of memory held.
     fn bytes(&self) -> usize;
-    /// Sizes by name.
+    /// Returns the sizes by name.
     fn shape(&self) -> Vec<(&'static str, u64)>;
 }
 

@@ -1,4 +1,4 @@
-//! The other systems of the paper, one file each, behind one table: name → builder from a memory budget.
+//! Published sketches to compare UCL-sketch with, each built by name from a memory budget.
 //!
 //! Each is written from its own publication, not from another implementation, and is held to it by one table of guarantees
 //! that runs against exact counts (`tests/guarantees.rs`). A module's documentation gives its reference, what it bounds, how its bytes are

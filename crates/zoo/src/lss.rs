@@ -1,4 +1,4 @@
-//! Locality-sensitive sketch: keys of like size share a bucket, and its mean answers.
+//! Locality-sensitive sketch: keys of similar counts share a bucket, whose mean is the estimate.
 //!
 //! A Count-Min bucket mixes elephants and mice, and the sum says nothing of either. LSS has one array of buckets for each *cluster* of sizes, and a bucket holds
 //! the sum and the number of its keys: the mean is off by no more than the cluster is wide, however many keys share the bucket. Which cluster a key is
@@ -28,7 +28,7 @@ use crate::plan::Plan;
 use crate::rival::Sketch;
 use crate::rng::{Rng, mix};
 
-/// Clusters of sizes.
+/// Number of clusters.
 pub const CLUSTERS: usize = 8;
 /// The array of keys that the filter has no place for.
 const HOMELESS: usize = CLUSTERS;
@@ -70,7 +70,7 @@ fn cluster(size: u64) -> usize {
 }
 
 impl LocalitySensitiveSketch {
-    /// A sketch that fills the budget. The paper has no shape for it.
+    /// Creates a sketch that fills the budget. The paper gives no shape.
     pub fn new(plan: &Plan<'_>) -> Result<Self, Error> {
         plan.paper_column()?;
         let wanted = (plan.expected_keys() as usize).saturating_mul(2).saturating_mul(10) / 9;

@@ -1,4 +1,4 @@
-//! NitroSketch: a Count Sketch that updates few counters, each by more.
+//! NitroSketch: a Count Sketch that samples its updates and scales them up.
 //!
 //! Instead of adding `v` to all `d` counters of an item, each (item, row) pair is sampled with probability `p` and then gets `v/p`. Every row stays unbiased,
 //! with a variance of about `(1/p - 1)·Σ v²` more from the key's own items. Which pair is next is drawn from the geometric distribution,
@@ -34,29 +34,29 @@ use crate::rival::Sketch;
 use crate::rng::Rng;
 use crate::rows::SignedRows;
 
-/// `p = 2^-7`, about 1%.
+/// Exponent of a low sampling probability: `p = 2^-7`, about 1%.
 pub const RARELY: u32 = 7;
-/// The relative error that the mode *always correct* keeps.
+/// Relative error that the mode *always correct* guarantees.
 pub const EPSILON: f64 = 0.05;
 /// Items between two looks at the sums of squares.
 const CHECK_EVERY: u64 = 1 << 14;
 
-/// How it samples. Probabilities are given as `k` of `p = 2^-k`.
+/// Sampling mode. Probabilities are given as `k` in `p = 2^-k`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mode {
-    /// Always with the same probability.
+    /// Sampling with a fixed probability.
     Fixed {
         /// `p = 2^-shift`.
         shift: u32,
     },
-    /// Everything until the guarantee holds with sampling, too.
+    /// No sampling until the guarantee holds with sampling too.
     AlwaysCorrect {
         /// `p = 2^-shift` from then on.
         shift: u32,
         /// The error as a share of `√Σ f²`.
         epsilon: f64,
     },
-    /// No more updates per epoch than this.
+    /// Sampling that keeps the updates of an epoch below a limit.
     AlwaysLineRate {
         /// Counters that may be updated per epoch.
         updates: u64,
@@ -80,7 +80,7 @@ pub struct NitroSketch {
 }
 
 impl NitroSketch {
-    /// A sketch that fills the budget.
+    /// Creates a sketch that fills the budget.
     pub fn new(plan: &Plan<'_>, mode: Mode) -> Result<Self, Error> {
         let width = match plan.paper_column()? {
             Some(column) => paper::WIDTH[column],
@@ -96,12 +96,13 @@ impl NitroSketch {
         Ok(sketch)
     }
 
-    /// The probability with which a counter is updated now.
+    /// Returns the present probability that a counter is updated.
     pub fn probability(&self) -> f64 {
         1.0 / (1u64 << self.shift) as f64
     }
 
-    /// An epoch has ended: in mode *always line rate*, the next one samples as this one should have.
+    /// Ends an epoch. In the mode *always line rate* this sets the sampling probability of the next
+    /// epoch.
     pub fn epoch_ended(&mut self) {
         if let Mode::AlwaysLineRate { updates, .. } = self.mode {
             let wanted = self.items.saturating_mul(ROWS as u64);

@@ -30,21 +30,21 @@ use ucl_data_plane::{KeyFormat, Shape};
 use crate::error::Error;
 use crate::plan::Plan;
 
-/// Count-Min, Count Sketch and NitroSketch: counters a row.
+/// Counters in a row of Count-Min, Count Sketch and NitroSketch.
 pub const WIDTH: [u32; 8] = [1024, 2048, 3072, 4096, 5120, 6144, 7168, 8192];
-/// Learned sketches: unique buckets.
+/// Unique buckets of learned sketches.
 pub const LEARNED_BUCKETS: [u32; 8] = [512, 1536, 2048, 3072, 3584, 4608, 5632, 6144];
-/// Learned sketches and the light part of Elastic Sketch: counters a row.
+/// Counters in a row of learned sketches and of the light part of Elastic Sketch.
 pub const NARROW_WIDTH: [u32; 8] = [512, 1024, 2048, 2048, 3096, 3096, 4096, 4096];
-/// Elastic Sketch: buckets, and entries a bucket.
+/// Buckets, and entries in a bucket, of Elastic Sketch.
 pub const ELASTIC: [(u32, u32); 8] = [(50, 20), (50, 38), (50, 30), (75, 50), (70, 50), (90, 64), (92, 65), (100, 75)];
-/// UnivMon: counters a row.
+/// Counters in a row of UnivMon.
 pub const UNIVMON_WIDTH: [u32; 8] = [1024, 1248, 1536, 2972, 3560, 4096, 4580, 5120];
-/// PR-sketch: counters a row.
+/// Counters in a row of PR-sketch.
 pub const PR_WIDTH: [u32; 8] = [900, 1800, 2700, 3600, 4500, 5400, 6300, 7200];
-/// FlowRadar: cells in all.
+/// Total cells of FlowRadar.
 pub const FLOW_RADAR_CELLS: [u32; 8] = [810, 1620, 2430, 3240, 4060, 4870, 5680, 6490];
-/// UCL-sketch and SeqSketch: slots of the heavy part, rows and counters a row.
+/// Slots of the heavy part, rows, and counters in a row of UCL-sketch and SeqSketch.
 pub const UCL: [(u32, u16, u32); 8] = [
     (500, 4, 512),
     (1500, 4, 512),
@@ -55,10 +55,10 @@ pub const UCL: [(u32, u16, u32); 8] = [
     (5500, 6, 1024),
     (6000, 8, 1024),
 ];
-/// UCL-sketch and SeqSketch: bits of the Bloom filter at most, and bits set per key.
+/// Largest number of bits in the Bloom filter of UCL-sketch and SeqSketch, and bits set per key.
 pub const UCL_BLOOM: (u32, u8) = (80_000, 8);
 
-/// The paper's shape of UCL-sketch at this budget.
+/// Returns the paper's shape of UCL-sketch for this budget.
 ///
 /// ```
 /// use ucl_data_plane::{KeyFormat, Shape};

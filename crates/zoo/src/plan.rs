@@ -7,34 +7,36 @@ use crate::error::Error;
 /// The counters a key touches, in every system: the paper's number of hash functions for all methods.
 pub(crate) const ROWS: usize = 4;
 
-/// A budget, and what is known beforehand. Never anything about the stream itself, [`Knowledge`] aside.
+/// Budget of a system and prior knowledge. Only [`Knowledge`] depends on the stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
-    /// Bytes at the place where the stream is seen.
+    /// Memory budget in bytes on the device that sees the stream.
     pub budget: usize,
-    /// What the keys look like.
+    /// Format of the keys.
     pub keys: KeyFormat,
-    /// Fixes every hash and random choice.
+    /// Seed of every hash and random choice.
     pub seed: u64,
-    /// Distinct keys to expect; a quarter of the budget's bytes if not given. LSS sizes its filter by it.
+    /// Expected number of distinct keys. The default is a quarter of the budget in bytes. LSS sizes
+    /// its filter by it.
     pub expected_keys: Option<u64>,
-    /// Take the paper's parameters for Retail at this budget ([`paper`](crate::paper)) instead of our own division of it.
+    /// Whether to use the paper's parameters for Retail at this budget ([`paper`](crate::paper))
+    /// instead of our own division.
     pub paper_shape: bool,
-    /// What a learned sketch's oracle is made from.
+    /// Knowledge for the oracle of a learned sketch.
     pub knowledge: Option<Knowledge<'a>>,
 }
 
-/// What the oracle of a [learned sketch](crate::learned) is made from.
+/// Knowledge for the oracle of a [learned sketch](crate::learned).
 #[derive(Clone, Copy, Debug)]
 pub enum Knowledge<'a> {
-    /// **Ground truth**: the stream's keys, the most frequent first. For an ideal oracle.
+    /// **Ground truth**: the keys of the stream, the most frequent first. For an ideal oracle.
     Ranking(&'a [&'a [u8]]),
     /// Exact counts of an earlier part of the stream. For a learned oracle.
     Sample(&'a [(&'a [u8], u64)]),
 }
 
 impl<'a> Plan<'a> {
-    /// A plan without expectations.
+    /// Creates a plan without expected keys, paper shape or knowledge.
     pub fn new(budget: usize, keys: KeyFormat, seed: u64) -> Self {
         Self { budget, keys, seed, expected_keys: None, paper_shape: false, knowledge: None }
     }

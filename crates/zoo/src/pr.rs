@@ -42,7 +42,7 @@ pub struct PrSketch<const N: usize> {
 }
 
 impl<const N: usize> PrSketch<N> {
-    /// A sketch that fills the budget.
+    /// Creates a sketch that fills the budget.
     pub fn new(plan: &Plan<'_>) -> Result<Self, Error> {
         let (width, bloom) = match plan.paper_column()? {
             Some(column) => {

@@ -31,26 +31,26 @@ use crate::recorder::{Recorder, whole};
 use crate::rival::{Cost, Sketch};
 use crate::rng::mix;
 
-/// Atoms that OMP may choose: its time grows with their third power.
+/// Largest number of atoms. The time of OMP grows with its third power.
 pub const MAX_ATOMS: usize = 1500;
 /// Atoms that it may choose in any case, where there are so many keys.
 const FEW_ATOMS: usize = 64;
 
-/// How the sensing matrix and the table are laid out.
+/// Layout of the sensing matrix and of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Coefficients in sixteenths by hash, instead of ones.
+    /// Whether coefficients are sixteenths chosen by hash, instead of ones.
     pub fractional: bool,
-    /// `vote_ratio · votes for <= votes against` changes the holder of a slot.
+    /// Ratio of votes: a slot changes its holder if `vote_ratio · votes for <= votes against`.
     pub vote_ratio: u32,
-    /// Percent of the budget for the table.
+    /// Share of the budget for the table, in percent.
     pub heavy_percent: usize,
-    /// Percent of the budget for the Bloom filter.
+    /// Share of the budget for the Bloom filter, in percent.
     pub bloom_percent: usize,
 }
 
 impl Layout {
-    /// SeqSketch.
+    /// Layout of SeqSketch.
     pub const SEQ: Self = Self { fractional: true, vote_ratio: 1, heavy_percent: 55, bloom_percent: 15 };
 }
 
@@ -58,7 +58,8 @@ const BLOOM_HASHES: u8 = 8;
 /// Coefficients are multiples of one in so many.
 const PARTS: u32 = 16;
 
-/// A table, a sensing matrix and OMP: SeqSketch, and with ones for coefficients the frequency part of [HistSketch](crate::hist).
+/// Table, sensing matrix and OMP: SeqSketch, or with ones as coefficients the frequency part of
+/// [HistSketch](crate::hist).
 #[derive(Clone, Debug)]
 pub struct SeqSketch<const N: usize> {
     layout: Layout,
@@ -74,7 +75,7 @@ pub struct SeqSketch<const N: usize> {
 }
 
 impl<const N: usize> SeqSketch<N> {
-    /// A sketch that fills the budget.
+    /// Creates a sketch that fills the budget.
     pub fn new(plan: &Plan<'_>, layout: Layout) -> Result<Self, Error> {
         let (slots, rows, width, bloom) = match plan.paper_column()? {
             Some(_) => {

@@ -1,4 +1,4 @@
-//! UnivMon: one structure for many questions, by sampling keys in levels.
+//! UnivMon: one structure for many statistics of a stream, which samples keys in levels.
 //!
 //! Level 0 sees every item; a key goes on to level `j + 1` if it is in level `j` and a coin of its own falls so: each level has half of the keys of
 //! the one before. Every level is a Count Sketch with the keys that it finds heaviest. For any `g` that does not grow too fast, `Σ g(f)` over all keys is
@@ -42,9 +42,9 @@ use crate::plan::{Plan, ROWS};
 use crate::rival::Sketch;
 use crate::rows::SignedRows;
 
-/// Heavy keys a level.
+/// Number of heavy keys in a level.
 pub const HEAVY_KEYS: usize = 64;
-/// Levels, where nothing else is said.
+/// Default number of levels.
 pub const LEVELS: usize = 2;
 
 /// A UnivMon.
@@ -62,7 +62,7 @@ struct Level<const N: usize> {
 }
 
 impl<const N: usize> UnivMon<N> {
-    /// Two levels.
+    /// Creates a sketch with two levels.
     pub fn new(plan: &Plan<'_>) -> Result<Self, Error> {
         match plan.paper_column()? {
             // Four rows in all: with four in each level the paper's widths do not fit its budgets. At 16KB they do not even so,
@@ -75,7 +75,8 @@ impl<const N: usize> UnivMon<N> {
         }
     }
 
-    /// Some number of levels, from 1 to 4 (each has hash functions of its own, and a key has 16).
+    /// Creates a sketch with 1 to 4 levels. Each level has its own hash functions, and a key has
+    /// 16.
     pub fn with_levels(plan: &Plan<'_>, levels: usize) -> Result<Self, Error> {
         let levels = levels.clamp(1, MAX_DEGREE / ROWS);
         let lists = levels * HEAVY_KEYS * (N + 4);
@@ -96,7 +97,7 @@ impl<const N: usize> UnivMon<N> {
         (coins.trailing_ones() as usize).min(self.levels.len() - 1)
     }
 
-    /// An estimate of `Σ g(f)` over all keys.
+    /// Estimates `Σ g(f)` over all keys.
     pub fn universal_sum(&self, g: impl Fn(f64) -> f64) -> f64 {
         let mut sum = 0.0;
         for (number, level) in self.levels.iter().enumerate().rev() {
@@ -114,7 +115,7 @@ impl<const N: usize> UnivMon<N> {
         sum
     }
 
-    /// An estimate of the stream's entropy in bits: `log2 W - (1/W)·Σ f·log2 f`.
+    /// Estimates the entropy of the stream in bits: `log2 W - (1/W)·Σ f·log2 f`.
     pub fn entropy(&self) -> f64 {
         let weight = self.weight.max(1) as f64;
         libm::log2(weight) - self.universal_sum(|f| f * libm::log2(f)) / weight

@@ -1,4 +1,4 @@
-//! The four errors as a picture: against memory, or as bars where there is one budget.
+//! Plots the four errors against memory, or as bars for a single budget.
 //!
 //! All errors are on a logarithmic axis; an error of 0 has no place there and sits at its lower edge, which a note then says. With
 //! several seeds a point is their mean and a thin line goes from the smallest to the largest.
@@ -29,16 +29,16 @@ static FONT: &[u8] = include_bytes!("../../assets/DejaVuSans.ttf");
 /// The picture's width; the height follows from what is in it.
 const WIDTH: u32 = 1200;
 
-/// A picture that cannot be drawn.
+/// Error of a picture that cannot be drawn.
 #[derive(Debug, thiserror::Error)]
 pub enum PlotError {
-    /// Give a name that ends in .svg or .png.
+    /// The file name does not end in .svg or .png.
     #[error("{}: a plot is an .svg or a .png file", .0.display())]
     Extension(PathBuf),
-    /// Measure something first.
+    /// There is nothing to plot: every method failed.
     #[error("there is no figure to plot: every method failed")]
     Nothing,
-    /// Give a place that can be written to.
+    /// The file could not be written.
     #[error("cannot write {}: {why}", path.display())]
     Write {
         /// The file.
@@ -48,17 +48,17 @@ pub enum PlotError {
     },
 }
 
-/// The kinds of picture.
+/// File format of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlotFormat {
-    /// Vectors.
+    /// Vector graphics.
     Svg,
     /// Pixels.
     Png,
 }
 
 impl PlotFormat {
-    /// By a file's name.
+    /// Returns the format that the name of a file implies.
     ///
     /// ```
     /// use std::path::Path;
@@ -165,7 +165,7 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// Draws the errors of these rows into a file.
+/// Draws the errors of these rows to a file.
 ///
 /// ```
 /// use ucl_lab::{Experiment, Options, Recording, Registry, plot};
@@ -192,7 +192,7 @@ pub fn plot(rows: &[Row], path: &Path) -> Result<(), PlotError> {
     }
 }
 
-/// The errors of these rows as the text of an SVG picture, to be put into a page.
+/// Returns the errors of these rows as an SVG picture, for a page.
 pub fn svg(rows: &[Row]) -> Result<String, PlotError> {
     let picture = Picture::of(rows)?;
     register_font();

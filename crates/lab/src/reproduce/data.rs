@@ -23,7 +23,7 @@ use ucl_streams::{Format, OnError, PacketKey, ReadOptions, Source};
 use super::job::Extent;
 use crate::recording::Recording;
 
-/// One of the paper's streams.
+/// Stream of the paper's evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dataset {
     /// Market baskets of a supermarket.
@@ -43,11 +43,11 @@ pub enum Dataset {
 }
 
 impl Dataset {
-    /// All of them.
+    /// All datasets.
     pub const ALL: [Self; 7] =
         [Self::Retail, Self::Kosarak, Self::Caida, Self::Zipf12, Self::Zipf13, Self::Zipf14, Self::Zipf15];
 
-    /// The name in results and in the paper's numbers.
+    /// Returns the name in results and in the paper's numbers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Retail => "retail",
@@ -60,7 +60,7 @@ impl Dataset {
         }
     }
 
-    /// By its name in results.
+    /// Returns the dataset with this name in results.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dataset| dataset.name() == name)
     }
@@ -101,24 +101,24 @@ impl Dataset {
     }
 }
 
-/// What is known of a dataset's files: size and SHA-256 of the content, items and keys.
+/// Known properties of a dataset's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// The dataset's name.
+    /// Name of the dataset.
     pub dataset: String,
-    /// Bytes, unpacked.
+    /// Size in bytes, unpacked.
     pub bytes: u64,
-    /// SHA-256 of them.
+    /// SHA-256 of the unpacked bytes.
     pub sha256: String,
-    /// Items.
+    /// Number of items.
     pub items: u64,
-    /// Distinct keys.
+    /// Number of distinct keys.
     pub keys: u64,
-    /// What it is.
+    /// Description of the file.
     pub about: String,
 }
 
-/// The manifest of known files.
+/// Returns the manifest of known files.
 pub fn manifest() -> &'static [Known] {
     static KNOWN: OnceLock<Vec<Known>> = OnceLock::new();
     KNOWN.get_or_init(|| {
@@ -139,16 +139,16 @@ pub fn manifest() -> &'static [Known] {
     })
 }
 
-/// What a dataset turned out to be.
+/// Identity of a dataset that was found or generated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The dataset's name.
+    /// Name of the dataset.
     pub dataset: String,
-    /// Fixes the bytes: a digest or a generator.
+    /// Digest of the bytes, or the generator.
     pub stamp: String,
-    /// Whether it is the paper's own data.
+    /// Whether the bytes are the paper's own data.
     pub genuine: bool,
-    /// What a reader has to know.
+    /// Description for readers of results.
     pub about: String,
 }
 
@@ -159,23 +159,23 @@ struct Shelf {
     stream: OnceLock<Result<Arc<Recording>, String>>,
 }
 
-/// All datasets, each read when first asked for.
+/// Collection of all datasets, each read at its first use.
 pub struct Library {
     shelves: Vec<(Dataset, Shelf)>,
 }
 
-/// A data folder that cannot be used.
+/// Error of a data folder that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {why}", path.display())]
 pub struct DataError {
-    /// The folder or file.
+    /// Folder or file that could not be read.
     pub path: PathBuf,
-    /// What the system says.
+    /// Error of the system.
     pub why: std::io::Error,
 }
 
 impl Library {
-    /// Looks for the datasets in a folder; generates what is not there. A slice is always generated.
+    /// Finds the datasets in a folder and generates the missing ones. A slice is always generated.
     pub fn open(folder: Option<&Path>, extent: Extent) -> Result<Self, DataError> {
         let files = match folder.filter(|_| extent != Extent::Slice) {
             Some(folder) => list(folder)?,
@@ -201,12 +201,12 @@ impl Library {
         shelf
     }
 
-    /// What a dataset is here.
+    /// Returns the identity of a dataset.
     pub fn identity(&self, dataset: Dataset) -> &Identity {
         &self.shelf(dataset).identity
     }
 
-    /// The dataset in memory, with its exact counts.
+    /// Returns a dataset in memory, with its exact counts.
     pub fn stream(&self, dataset: Dataset) -> Result<Arc<Recording>, String> {
         let shelf = self.shelf(dataset);
         let read = || {

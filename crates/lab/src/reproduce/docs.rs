@@ -1,4 +1,4 @@
-//! `docs/results.md`: a page of results that cannot go stale unnoticed.
+//! Writes `docs/results.md` from stored results, and checks that it is up to date.
 //!
 //! A run with `--docs DIR` keeps what it measured in `DIR/results/SPEC.json`, and writes `DIR/results.md` and `DIR/figures` from all that is kept there.
 //! [`check`] does the same in memory and compares: a page that was not written from the kept data, or data that was measured by another
@@ -45,7 +45,7 @@ fn definition(spec: &Spec, scope: &Scope) -> String {
     hex(&hasher.finalize())[..16].to_owned()
 }
 
-/// Keeps these results in a documentation folder, and writes its page and figures.
+/// Stores these results in a documentation folder, and writes its page and figures.
 pub fn update(dir: &Path, results: &[SpecResult]) -> Result<(), ReproduceError> {
     for result in results {
         let kept = Kept {
@@ -66,7 +66,8 @@ pub fn update(dir: &Path, results: &[SpecResult]) -> Result<(), ReproduceError> 
     Ok(())
 }
 
-/// Whether the page and the figures are what the kept data and the present specs give; what is wrong, if not.
+/// Compares the page and the figures with what the stored results and the present specs give.
+/// Returns the differences.
 pub fn check(dir: &Path) -> Result<Vec<String>, ReproduceError> {
     let mut wrong = Vec::new();
     for spec in specs::ALL {

@@ -4,21 +4,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// The machine and the program.
+/// Machine and program of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
-    /// The processor's name.
+    /// Name of the processor.
     pub cpu: String,
-    /// Threads that can run at once.
+    /// Number of threads that can run at once.
     pub cores: usize,
-    /// The operating system.
+    /// Name of the operating system.
     pub os: String,
-    /// The program's version and how it was built.
+    /// Version of the program and how it was built.
     pub version: String,
 }
 
 impl Environment {
-    /// This machine, this program.
+    /// Returns the present machine and program.
     pub fn here() -> Self {
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));

@@ -10,20 +10,20 @@ use crate::recording::Recording;
 use crate::registry::{Method, Registry};
 use crate::row::Row;
 
-/// How much of a spec is run.
+/// Extent to which a spec is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Extent {
-    /// The paper's ranges.
+    /// All ranges of the paper.
     Full,
-    /// Fewer budgets, seeds and epochs: all specs in ten minutes on two cores.
+    /// Fewer budgets, seeds and epochs: all specs take ten minutes on two cores.
     Quick,
-    /// A few generated thousand items: whether it runs at all, in seconds.
+    /// A few thousand generated items: a test in seconds that everything runs.
     Slice,
 }
 
 impl Extent {
-    /// The choice for this extent.
+    /// Returns the choice for this extent.
     pub fn choose<T>(self, full: T, quick: T, slice: T) -> T {
         match self {
             Self::Full => full,
@@ -33,17 +33,17 @@ impl Extent {
     }
 }
 
-/// How much is run, and how often.
+/// Extent and seeds of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
-    /// How much.
+    /// Extent of the run.
     pub extent: Extent,
-    /// The seeds of the systems.
+    /// Seeds of the systems.
     pub seeds: Vec<u64>,
 }
 
 impl Scope {
-    /// An extent with its usual number of seeds, or another.
+    /// Creates a scope with the default number of seeds for the extent, or with another number.
     ///
     /// ```
     /// use ucl_lab::reproduce::{Extent, Scope};
@@ -54,34 +54,36 @@ impl Scope {
         Self { extent, seeds: (1..=seeds.unwrap_or(extent.choose(3, 1, 1))).collect() }
     }
 
-    /// Passes over the window in training, at most.
+    /// Largest number of passes over the window in training.
     pub fn epochs(&self) -> usize {
         self.extent.choose(300, 60, 3)
     }
 }
 
-/// Names and what they are set to: `method` to `cm`, `memory` to `64KB`.
+/// Names and values, such as `method` and `cm`, `memory` and `64KB`.
 pub type Labels = BTreeMap<String, String>;
 
-/// Does a job; says why, where it cannot.
+/// Function that runs a job and returns its finding or the reason of its failure.
 pub type Work = Box<dyn Fn(&Bench<'_>) -> Result<Finding, String> + Send + Sync>;
 
-/// One piece of work of a spec.
+/// Unit of work of a spec.
 pub struct Job {
-    /// What tells it from the spec's other jobs, in the order in which it is told: also its name in the store.
+    /// Labels that distinguish the job from the spec's other jobs, in order. They are also its name
+    /// in the store.
     pub labels: Vec<(&'static str, String)>,
-    /// The data it reads, if any.
+    /// Dataset that the job reads, if any.
     pub dataset: Option<Dataset>,
-    /// The method it measures; a job whose method nobody has registered is left out, and that is said.
+    /// Method that the job measures. A job with an unregistered method is skipped and reported.
     pub method: Option<&'static str>,
-    /// Whether times are what it is about. Such jobs run alone.
+    /// Whether the job measures times. Such jobs run alone.
     pub timing: bool,
-    /// Does it.
+    /// Function that runs the job.
     pub run: Work,
 }
 
 impl Job {
-    /// A job that needs neither data nor a method, and whose figures do not depend on the machine.
+    /// Creates a job that needs neither data nor a method, and whose figures do not depend on the
+    /// machine.
     pub fn new(
         labels: impl IntoIterator<Item = (&'static str, String)>,
         run: impl Fn(&Bench<'_>) -> Result<Finding, String> + Send + Sync + 'static,
@@ -90,49 +92,49 @@ impl Job {
         Self { labels, dataset: None, method: None, timing: false, run: Box::new(run) }
     }
 
-    /// The same, on this data.
+    /// Returns the job with this dataset.
     pub fn on(self, dataset: Dataset) -> Self {
         Self { dataset: Some(dataset), ..self }
     }
 
-    /// The same, for this method.
+    /// Returns the job with this method.
     pub fn of(self, method: &'static str) -> Self {
         Self { method: Some(method), ..self }
     }
 
-    /// The same, alone on the machine.
+    /// Returns the job marked to run alone on the machine.
     pub fn alone(self) -> Self {
         Self { timing: true, ..self }
     }
 
-    /// Its name: the same in every run of the same definition.
+    /// Returns the name of the job, which is the same in every run.
     pub fn id(&self) -> String {
         let parts: Vec<String> = self.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
         parts.join(" ")
     }
 }
 
-/// What a job has at hand.
+/// Methods and data for a job.
 pub struct Bench<'a> {
-    /// The methods.
+    /// Registered methods.
     pub registry: &'a Registry,
-    /// The data.
+    /// Available datasets.
     pub library: &'a Library,
 }
 
 impl Bench<'_> {
-    /// A dataset in memory.
+    /// Returns a dataset in memory.
     pub fn stream(&self, dataset: Dataset) -> Result<Arc<Recording>, String> {
         self.library.stream(dataset)
     }
 
-    /// A method by name.
+    /// Returns the method with this name.
     pub fn method(&self, name: &str) -> Result<&Method, String> {
         self.registry.find(name).map_err(|error| error.to_string())
     }
 }
 
-/// What a job found.
+/// Findings of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Figures by name.
@@ -146,19 +148,19 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Notes a figure. What is no finite number is left out.
+    /// Adds a figure, unless it is not a finite number.
     pub fn note(&mut self, name: &str, figure: impl Into<Option<f64>>) {
         if let Some(figure) = figure.into().filter(|figure: &f64| figure.is_finite()) {
             self.figures.insert(name.to_owned(), rounded(figure));
         }
     }
 
-    /// Notes a curve.
+    /// Adds a curve.
     pub fn curve(&mut self, name: &str, values: impl IntoIterator<Item = f64>) {
         self.curves.insert(name.to_owned(), values.into_iter().map(rounded).collect());
     }
 
-    /// The figures of a measured system.
+    /// Returns the figures of a measured system.
     pub fn of_row(row: &Row) -> Result<Self, String> {
         if let Some(error) = &row.error {
             return Err(error.clone());
@@ -199,35 +201,35 @@ fn rounded(figure: f64) -> f64 {
     format!("{figure:.5e}").parse().unwrap_or(figure)
 }
 
-/// A job that is done, well or not: one line of the store.
+/// Outcome of a finished job, successful or not: one line of the store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The job.
+    /// Name of the job.
     pub job: String,
-    /// Which bytes the dataset was, or how it was made.
+    /// Identity of the dataset: a digest or a generator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
-    /// Its labels.
+    /// Labels of the job.
     pub labels: Labels,
-    /// What it found.
+    /// Findings of the job.
     #[serde(flatten)]
     pub finding: Finding,
-    /// Why it found nothing.
+    /// Reason of the failure, if the job failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// The program that did it.
+    /// Version of the program that ran the job.
     pub version: String,
 }
 
 impl Outcome {
-    /// A label; empty if there is none.
+    /// Returns a label, or an empty text if there is none.
     pub fn label(&self, name: &str) -> &str {
         self.labels.get(name).map_or("", String::as_str)
     }
 
-    /// A figure.
+    /// Returns a figure.
     pub fn figure(&self, name: &str) -> Option<f64> {
         self.finding.figures.get(name).copied()
     }

@@ -1,4 +1,4 @@
-//! The paper's evaluation, rerun: one command, every table and figure.
+//! Reruns the paper's evaluation: every table and figure with one command.
 //!
 //! ```text
 //! Spec -> jobs -> (skip what the store has) -> Outcome, one line each in jobs/SPEC.jsonl
@@ -51,13 +51,13 @@ pub use table::{Cell, Table};
 
 use std::path::{Path, PathBuf};
 
-/// Why an evaluation cannot go on.
+/// Reason why an evaluation cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum ReproduceError {
-    /// Give a folder that can be read.
+    /// The data folder could not be read.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// Give a folder that can be written to.
+    /// A file could not be written.
     #[error("cannot write {}: {why}", path.display())]
     Write {
         /// The file or folder.
@@ -65,7 +65,7 @@ pub enum ReproduceError {
         /// What the system says.
         why: std::io::Error,
     },
-    /// Mend or remove the file.
+    /// A stored result could not be read.
     #[error("cannot read {}: {why}", path.display())]
     Store {
         /// The file.
@@ -73,7 +73,7 @@ pub enum ReproduceError {
         /// What is wrong with it.
         why: String,
     },
-    /// Give a folder that can be written to.
+    /// A figure could not be drawn or written.
     #[error(transparent)]
     Plot(#[from] crate::plot::PlotError),
 }

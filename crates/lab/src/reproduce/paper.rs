@@ -2,24 +2,24 @@
 
 use std::sync::OnceLock;
 
-/// One printed figure.
+/// Figure that the paper prints.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Printed {
-    /// The table or figure, by its label in the paper's source.
+    /// Label of the table or figure in the paper's source.
     pub label: String,
-    /// The dataset.
+    /// Name of the dataset.
     pub dataset: String,
-    /// The budget, as in `64KB`.
+    /// Memory budget, as in `64KB`.
     pub memory: String,
-    /// The method, by its name here.
+    /// Name of the method in this crate.
     pub method: String,
-    /// What is measured.
+    /// Name of the measured figure.
     pub figure: String,
-    /// The figure.
+    /// Printed value.
     pub value: f64,
 }
 
-/// All of them.
+/// Returns all printed figures.
 pub fn printed() -> &'static [Printed] {
     static PRINTED: OnceLock<Vec<Printed>> = OnceLock::new();
     PRINTED.get_or_init(|| {
@@ -36,7 +36,7 @@ pub fn printed() -> &'static [Printed] {
     })
 }
 
-/// One printed figure.
+/// Returns one printed figure.
 ///
 /// ```
 /// use ucl_lab::reproduce::paper;

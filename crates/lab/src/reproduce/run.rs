@@ -14,28 +14,28 @@ use super::{ReproduceError, output};
 use crate::registry::Registry;
 use crate::specs::Spec;
 
-/// What to run, with what, and where to put it.
+/// Experiments to run, with their data and the folder of results.
 pub struct Reproduction<'a> {
-    /// The methods.
+    /// Registered methods.
     pub registry: &'a Registry,
-    /// The experiments.
+    /// Experiments to run.
     pub specs: Vec<&'static Spec>,
-    /// How much of them.
+    /// Extent and seeds of the run.
     pub scope: Scope,
-    /// Where the data is.
+    /// Folder with the data.
     pub data_dir: Option<PathBuf>,
-    /// Where results go.
+    /// Folder for the results.
     pub out: PathBuf,
-    /// Whether jobs that are already done are left as they are.
+    /// Whether finished jobs are kept and not run again.
     pub resume: bool,
-    /// Jobs side by side, at most.
+    /// Largest number of jobs that run at the same time.
     pub workers: usize,
 }
 
-/// What happens during a run.
+/// Event during a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// A spec has so many jobs to do; the others are done already.
+    /// Start of a spec, with the number of jobs that remain.
     Begin {
         /// The spec.
         spec: &'a Spec,
@@ -46,39 +46,39 @@ pub enum Event<'a> {
         /// Methods that nobody has registered.
         missing: &'a [String],
     },
-    /// A job starts.
+    /// Start of a job.
     Start {
         /// The spec.
         spec: &'a Spec,
         /// The job.
         job: &'a str,
     },
-    /// A job is done.
+    /// End of a job.
     Done {
         /// What came of it.
         outcome: &'a Outcome,
     },
 }
 
-/// Everything about one spec.
+/// Results of one spec.
 #[derive(Clone, Debug)]
 pub struct SpecResult {
-    /// The spec.
+    /// Spec that was run.
     pub spec: &'static Spec,
-    /// How much of it was run.
+    /// Extent and seeds of the run.
     pub scope: Scope,
-    /// In the order of the plan.
+    /// Outcomes in the order of the plan.
     pub outcomes: Vec<Outcome>,
-    /// Methods in the plan that nobody has registered.
+    /// Names of planned methods that are not registered.
     pub missing: Vec<String>,
-    /// The data.
+    /// Identities of the datasets.
     pub data: Vec<Identity>,
 }
 
 type Watch<'w> = &'w (dyn Fn(Event<'_>) + Sync);
 
 impl Reproduction<'_> {
-    /// Runs all specs and writes everything.
+    /// Runs all specs and writes the results.
     pub fn run(&self, watch: Watch<'_>) -> Result<Vec<SpecResult>, ReproduceError> {
         let library = Library::open(self.data_dir.as_deref(), self.scope.extent)?;
         let bench = Bench { registry: self.registry, library: &library };

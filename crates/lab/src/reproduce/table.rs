@@ -4,14 +4,14 @@ use std::fmt::Write;
 
 use crate::plot::figure_text;
 
-/// One cell.
+/// Cell of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Words.
+    /// Text.
     Text(String),
-    /// A figure; people see three digits of it, files all.
+    /// Figure. Pages show three digits of it, files all.
     Figure(f64),
-    /// Nothing is known.
+    /// Unknown value.
     None,
 }
 
@@ -67,7 +67,7 @@ fn whole(n: i64) -> String {
     format!("{}{}", if n < 0 { "-" } else { "" }, groups.join(","))
 }
 
-/// A table.
+/// Table of results.
 ///
 /// ```
 /// use ucl_lab::reproduce::Table;
@@ -78,18 +78,18 @@ fn whole(n: i64) -> String {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// The file's name, without its end.
+    /// Name of the file, without its extension.
     pub name: String,
-    /// What stands above it.
+    /// Title above the table.
     pub title: String,
-    /// The columns.
+    /// Names of the columns.
     pub header: Vec<String>,
-    /// The rows.
+    /// Cells of the rows.
     pub rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
-    /// A table without rows.
+    /// Creates a table without rows.
     pub fn new(
         name: impl Into<String>,
         title: impl Into<String>,
@@ -110,7 +110,7 @@ impl Table {
         cells.clone().next().is_some() && cells.all(|cell| matches!(cell, Cell::Figure(_)))
     }
 
-    /// As Markdown.
+    /// Returns the table as Markdown.
     pub fn markdown(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let mut text = line(self.header.iter().map(|name| name.replace('|', "\\|")).collect());
@@ -122,14 +122,14 @@ impl Table {
         text
     }
 
-    /// As CSV, with all digits.
+    /// Returns the table as CSV, with all digits.
     pub fn csv(&self) -> String {
         let header = self.header.iter().map(|name| Cell::Text(name.clone())).collect::<Vec<_>>();
         let line = |row: &Vec<Cell>| row.iter().map(Cell::stored).collect::<Vec<_>>().join(",") + "\n";
         std::iter::once(&header).chain(&self.rows).map(line).collect()
     }
 
-    /// As HTML.
+    /// Returns the table as HTML.
     pub fn html(&self) -> String {
         let mut text = "<div class=\"wide\"><table>\n<thead><tr>".to_owned();
         // Writing to a string cannot fail.

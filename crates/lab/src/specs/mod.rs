@@ -1,4 +1,4 @@
-//! The experiments: one file each, named as `ucl reproduce` names them.
+//! Experiments by name, as `ucl reproduce` lists them, one file each.
 //!
 //! | spec | what | labels in the paper |
 //! |---|---|---|
@@ -36,31 +36,31 @@ pub mod throughput;
 use crate::plot::Figure;
 use crate::reproduce::{Job, Outcome, Scope, Table};
 
-/// One experiment.
+/// Experiment of the evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
-    /// The name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it is called in reports.
+    /// Title in reports.
     pub title: &'static str,
-    /// The paper's tables and figures, by their labels in its source.
+    /// Labels of the tables and figures in the paper's source.
     pub labels: &'static [&'static str],
-    /// What is measured and how, in a few sentences.
+    /// Description of the measurement in a few sentences.
     pub about: &'static str,
-    /// The plan.
+    /// Function that plans the jobs.
     pub jobs: fn(&Scope) -> Vec<Job>,
-    /// What is to be seen of it.
+    /// Function that presents the outcomes.
     pub present: fn(&[Outcome]) -> Presentation,
 }
 
-/// What is to be seen of finished jobs.
+/// Presentation of finished jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Presentation {
     /// Figures with their file names and captions.
     pub figures: Vec<(String, String, Figure)>,
-    /// Tables, the most telling first.
+    /// Tables, the most important first.
     pub tables: Vec<Table>,
-    /// Sentences: what is seen, and where it differs from the paper and why.
+    /// Remarks: what the results show, and where and why they differ from the paper.
     pub remarks: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ pub const ALL: [&Spec; 12] = [
     &frontier::SPEC,
 ];
 
-/// The experiment of this name.
+/// Returns the experiment with this name.
 ///
 /// ```
 /// use ucl_lab::specs;
@@ -92,7 +92,7 @@ pub fn find(name: &str) -> Result<&'static Spec, UnknownSpec> {
     ALL.into_iter().find(|spec| spec.name == name).ok_or_else(|| UnknownSpec { given: name.to_owned() })
 }
 
-/// No experiment has this name.
+/// Error of a name that no experiment has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no experiment '{given}'; there are {}", ALL.map(|spec| spec.name).join(", "))]
 pub struct UnknownSpec {

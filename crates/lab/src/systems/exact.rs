@@ -5,7 +5,7 @@ use ucl_streams::{Batch, ExactCounts};
 
 use crate::system::{Answer, Extras, System, SystemError};
 
-/// An exact hash map where the stream is seen. It takes the bytes it takes, beyond the budget if need be.
+/// Exact hash map on the device that sees the stream. It may take more bytes than the budget.
 #[derive(Clone, Debug, Default)]
 pub struct ExactMap {
     counts: ExactCounts,
@@ -32,7 +32,8 @@ impl System for ExactMap {
     }
 }
 
-/// Every key is sent as it is (with its weight in 8 bytes, if weights differ from 1), and counted on the other side.
+/// System that sends every key as it is and counts on the other side. Where weights differ from 1,
+/// every item also sends its weight in 8 bytes.
 #[derive(Clone, Debug, Default)]
 pub struct SendKeys {
     counts: ExactCounts,

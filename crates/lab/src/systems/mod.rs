@@ -13,7 +13,7 @@ use ucl_sketch::DecoderKind;
 
 use crate::registry::Method;
 
-/// All of them, in the order in which they are listed.
+/// Returns all methods of this crate, in the order in which they are listed.
 pub fn methods() -> Vec<Method> {
     macro_rules! ucl {
         ($name:literal, $kind:ident, $about:literal, $reference:literal) => {

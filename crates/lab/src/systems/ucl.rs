@@ -9,7 +9,7 @@ use ucl_zoo::paper;
 
 use crate::system::{Answer, Extras, Pass, Request, System, SystemError};
 
-/// A [`UclSketch`] and, once the stream has ended, its answers.
+/// [`UclSketch`] as a measured system, with its answers after the end of the stream.
 ///
 /// The learned decoder trains once, at the end, on the last window, as the paper's measurements do.
 pub struct Ucl {
@@ -20,7 +20,8 @@ pub struct Ucl {
 }
 
 impl Ucl {
-    /// A sketch of the requested shape, or else of the shape that the planner finds for the budget.
+    /// Creates a sketch of the requested shape, or of the shape that the planner chooses for the
+    /// budget.
     pub fn new(request: &Request<'_>, decoder: DecoderKind) -> Result<Self, SystemError> {
         let options = request.options;
         let fallback = Fallback::WhenUntrained; // what is measured is the network itself
@@ -79,7 +80,7 @@ impl Ucl {
         Ok(Self { sketch, decoder, view: None, extras })
     }
 
-    /// The answers, once the stream has ended.
+    /// Returns the answers, after the end of the stream.
     pub fn view(&self) -> Option<&QueryView> {
         self.view.as_ref()
     }

@@ -12,15 +12,15 @@ use ucl_sketch::Memory;
 /// A learned oracle is trained on the first of so many parts of the stream.
 const SAMPLE_PART: u64 = 10;
 
-/// A system of the zoo. What it may know of the stream beforehand is given to it here, and nowhere else: the true ranking of the keys
-/// to an ideal oracle, the exact counts of the first tenth to a learned one.
+/// System of the zoo. Only this type gives it knowledge of the stream: the true ranking of the keys
+/// for an ideal oracle, the exact counts of the first tenth for a learned one.
 pub struct Zoo {
     rival: Box<dyn Rival>,
     decode_ms: Option<f64>,
 }
 
 impl Zoo {
-    /// The system of this name in the zoo.
+    /// Creates the system with this name.
     ///
     /// # Panics
     /// If there is none: names are written in the source.
@@ -95,7 +95,7 @@ impl System for Zoo {
     }
 }
 
-/// All systems of the zoo, in its order.
+/// Returns all systems of the zoo, in its order.
 pub fn methods() -> Vec<Method> {
     fn method(name: &'static str, build: Build) -> Method {
         let &Entry { name, about, reference, variant, .. } = ucl_zoo::find(name).expect("a name of the zoo");

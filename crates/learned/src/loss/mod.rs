@@ -36,7 +36,7 @@ use crate::problem::{Sample, System};
 use crate::rng::Rng;
 use crate::transform::Transform;
 
-/// The three terms of the loss, each a mean, before lambda.
+/// Three terms of the loss, each a mean, before multiplication by lambda.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Losses {
     /// Mean squared error of `A D(y)` against `y`.
@@ -48,7 +48,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// What training minimises.
+    /// Returns the total loss, which training minimises.
     pub fn total(&self, lambda: f32) -> f64 {
         self.measurement + f64::from(lambda) * self.sparsity + self.equivariant
     }

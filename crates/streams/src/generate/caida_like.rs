@@ -41,7 +41,7 @@ struct Flow {
     pause: f64,
 }
 
-/// An endless stream of 13-byte IPv4 five-tuples, as `pcap:5tuple` has them.
+/// Endless stream of 13-byte IPv4 five-tuples, encoded as in `pcap:5tuple`.
 ///
 /// ```
 /// use ucl_streams::{CaidaLike, Format};
@@ -68,7 +68,7 @@ pub struct CaidaLike {
 }
 
 impl CaidaLike {
-    /// A stream meant to be `packets` long: the length sets how large the largest flows may get.
+    /// Creates a stream for `packets` packets. The number limits the size of the largest flows.
     pub fn new(packets: u64, seed: u64) -> Self {
         let largest = libm::fmax(packets as f64 * LARGEST_SHARE, 16.0);
         Self {

@@ -51,14 +51,14 @@ pub enum Generator {
 }
 
 impl Generator {
-    /// Items of a `zipf` stream unless told otherwise: the paper's.
+    /// Default number of items of a `zipf` stream, as in the paper.
     pub const ZIPF_ITEMS: u64 = 2_000_000;
-    /// Keys that a `zipf` stream draws from unless told otherwise.
+    /// Default number of keys of a `zipf` stream.
     pub const ZIPF_KEYS: u64 = (1 << 31) - 1;
-    /// Packets of a `caida-like` stream unless told otherwise: the paper's.
+    /// Default number of packets of a `caida-like` stream, as in the paper.
     pub const PACKETS: u64 = 1_000_000;
 
-    /// The format that its keys belong to.
+    /// Returns the format of the generated keys.
     pub fn format(&self) -> Format {
         match self {
             Generator::Zipf { .. } => Format::Fimi,
@@ -66,7 +66,7 @@ impl Generator {
         }
     }
 
-    /// How many items it makes.
+    /// Number of items that the generator makes.
     pub fn items(&self) -> u64 {
         match *self {
             Generator::Zipf { items, .. } => items,

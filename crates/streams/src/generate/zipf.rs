@@ -60,7 +60,8 @@ impl Ranks {
     }
 }
 
-/// An endless stream of 4-byte keys by Zipf's law; little-endian numbers, as in the `fimi` format.
+/// Endless stream of 4-byte keys with a Zipf distribution: little-endian numbers, as in the `fimi`
+/// format.
 ///
 /// Ranks are scattered over all 32-bit numbers by a bijection that depends on the seed, so that hot keys are not small numbers
 /// and two seeds share hardly any hot key.
@@ -80,13 +81,13 @@ pub struct ZipfKeys {
 }
 
 impl ZipfKeys {
-    /// The largest skew the generator takes; past it practically every item has rank 1.
+    /// Largest skew. Above it nearly every item would have rank 1.
     pub const MAX_SKEW: f64 = 16.0;
-    /// The most keys 4 bytes can tell apart.
+    /// Largest number of keys, which 4 bytes can represent.
     pub const MAX_KEYS: u64 = 1 << 32;
 
-    /// A stream over `keys` keys, at least 1 and at most 2^32; `skew` from 0 (all keys alike) to 16. Values outside are brought
-    /// to the nearest of these.
+    /// Creates a stream over `keys` keys, from 1 to 2^32, with `skew` from 0 (uniform) to 16.
+    /// Values outside these ranges are clamped.
     pub fn new(skew: f64, keys: u64, seed: u64) -> Self {
         let skew = if skew.is_nan() { 0.0 } else { skew.clamp(0.0, Self::MAX_SKEW) };
         let scatter = std::array::from_fn(|i| mix(seed ^ mix(i as u64 + 1)) as u32);

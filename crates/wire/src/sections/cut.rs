@@ -12,14 +12,14 @@ use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 use crate::entropy::block;
 use crate::entropy::values::{self, Scratch};
 
-/// The counters and totals at one consistent moment: what a [`Cut`](ucl_data_plane::Cut) said.
+/// Counters and totals at one moment: the content of a [`Cut`](ucl_data_plane::Cut).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutReport {
     /// Items, weights and carries so far.
     pub totals: CutTotals,
-    /// Whether the counters start again from zero after this cut.
+    /// Whether the counters restart from zero after this cut.
     pub reset: bool,
-    /// The remainders.
+    /// Remainders of the counters.
     pub counters: Vec<i64>,
 }
 

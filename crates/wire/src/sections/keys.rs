@@ -30,7 +30,7 @@ fn key_flags(bits: u8) -> KeyFlags {
     KeyFlags { hot: bits & HOT != 0, fresh: bits & STALE == 0 }
 }
 
-/// Reported keys with their flags, in order. The first report of a key is its birth: the order is kept.
+/// Reported keys with their flags, in the order of the reports.
 ///
 /// ```
 /// use ucl_data_plane::{KeyFlags, KeyFormat, KeyRef};
@@ -55,22 +55,22 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// No keys yet, of this format.
+    /// Creates an empty list of keys of this format.
     pub fn new(format: KeyFormat) -> Self {
         Self { format, flags: Vec::new(), rows: Vec::new(), lengths: Vec::new(), text: Vec::new() }
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.flags.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no keys.
     pub fn is_empty(&self) -> bool {
         self.flags.is_empty()
     }
 
-    /// How the keys sit in slots.
+    /// Returns the format of the keys.
     pub fn format(&self) -> KeyFormat {
         self.format
     }
@@ -101,7 +101,7 @@ impl Keys {
         self.flags.push(kind | bits(flags));
     }
 
-    /// All keys with their flags, in order.
+    /// Returns all keys with their flags, in order.
     pub fn iter(&self) -> impl Iterator<Item = (KeyRef<'_>, KeyFlags)> + '_ {
         let mut lengths = self.lengths.iter();
         let mut text = self.text.as_slice();

@@ -17,11 +17,12 @@ use crate::entropy::values::{self, Scratch};
 /// One changed slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotReport<'a> {
-    /// The slot's number.
+    /// Number of the slot.
     pub slot: u32,
-    /// The new holder (the bytes in the slot: key or digest) if the slot was taken since the last cut.
+    /// New holder of the slot, if the holder changed since the last cut: its key or digest.
     pub holder: Option<&'a [u8]>,
-    /// The exact weight held; 0 when empty, or when all of the holder's weight is in the sketch.
+    /// Exact weight in the slot. It is 0 if the slot is empty or if all of the holder's weight is
+    /// in the sketch.
     pub count: u64,
 }
 
@@ -49,22 +50,22 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// No slots yet, whose holders have this format.
+    /// Creates an empty list of slots with holders of this format.
     pub fn new(format: KeyFormat) -> Self {
         Self { format, numbers: Vec::new(), taken: Vec::new(), counts: Vec::new(), holders: Vec::new() }
     }
 
-    /// How many slots changed.
+    /// Number of changed slots.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Whether none did.
+    /// Returns true if no slot changed.
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 
-    /// Appends a slot, unless it does not come after all others.
+    /// Appends a slot. Returns false and changes nothing unless the slot comes after all others.
     ///
     /// # Panics
     /// If the holder is not of this format: the sender was given another configuration than the data plane.
@@ -83,7 +84,7 @@ impl Slots {
         true
     }
 
-    /// All changes, by slot.
+    /// Returns all changed slots in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = SlotReport<'_>> + '_ {
         let mut holders = self.holders.chunks_exact(self.format.slot_bytes());
         self.numbers.iter().zip(&self.taken).zip(&self.counts).map(move |((&slot, &taken), &count)| {

@@ -1,4 +1,5 @@
-//! Oracles of the [learned sketches](crate::learned) that compute something: a regression that learns, and a network that only costs time.
+//! Oracles of the [learned sketches](crate::learned): a trained regression, and a recurrent network
+//! that is there for its running time only.
 
 mod regression;
 mod rnn;

@@ -6,7 +6,7 @@
 //!
 //! Hsu et al. train recurrent networks on millions of flows; for what such a network costs per item see [`Rnn`](super::Rnn).
 
-/// A fitted model.
+/// Fitted regression model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Regression {
     bias: f32,
@@ -18,7 +18,7 @@ const PASSES: usize = 20;
 const RATE: f32 = 0.1;
 
 impl Regression {
-    /// Fits keys and their counts, in the order given.
+    /// Fits the model to keys and their counts, in the given order.
     ///
     /// ```
     /// use ucl_zoo::oracle::Regression;
@@ -40,13 +40,13 @@ impl Regression {
         model
     }
 
-    /// The predicted `log2(1 + count)`.
+    /// Predicts `log2(1 + count)` of a key.
     #[inline]
     pub fn score<const N: usize>(&self, key: &[u8; N]) -> f32 {
         self.bias + features(key).map(|at| self.weights[at]).sum::<f32>()
     }
 
-    /// Bytes that the model takes.
+    /// Bytes of memory that the model takes.
     pub fn bytes(&self) -> usize {
         size_of_val(self.weights.as_slice()) + size_of::<f32>()
     }

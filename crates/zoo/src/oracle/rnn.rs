@@ -11,13 +11,13 @@
 
 use crate::rng::Rng;
 
-/// Units a layer.
+/// Number of units in a layer.
 pub const HIDDEN: usize = 32;
 
 type Vector = [f32; HIDDEN];
 type Matrix = [Vector; HIDDEN];
 
-/// A two-layer recurrent network with random weights: forward pass only.
+/// Two-layer recurrent network with random weights, forward pass only.
 #[derive(Clone, Debug)]
 pub struct Rnn {
     input: Vector,
@@ -30,7 +30,7 @@ pub struct Rnn {
 }
 
 impl Rnn {
-    /// Weights uniform over `±1/√HIDDEN`.
+    /// Creates a network with weights uniform in `±1/√HIDDEN`.
     pub fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let scale = 1.0 / (HIDDEN as f64).sqrt();
@@ -46,7 +46,7 @@ impl Rnn {
         }
     }
 
-    /// One forward pass.
+    /// Runs one forward pass.
     ///
     /// ```
     /// use ucl_zoo::oracle::Rnn;

@@ -2,38 +2,38 @@
 
 use super::super::page::{decades, tick};
 
-/// How figures spread over an axis.
+/// Scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Equal differences, from 0.
+    /// Linear scale from 0.
     Linear,
-    /// Equal ratios.
+    /// Logarithmic scale.
     Log,
 }
 
-/// One axis.
+/// Axis of a panel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What it measures, with its unit.
+    /// Label with the unit.
     pub label: String,
-    /// How.
+    /// Scale of the axis.
     pub scale: Scale,
-    /// Figures with a tick and its text; chosen by itself if empty.
+    /// Values and texts of the ticks; chosen automatically if empty.
     pub ticks: Vec<(f64, String)>,
 }
 
 impl Axis {
-    /// A linear axis.
+    /// Creates a linear axis.
     pub fn linear(label: impl Into<String>) -> Self {
         Self { label: label.into(), scale: Scale::Linear, ticks: Vec::new() }
     }
 
-    /// A logarithmic axis.
+    /// Creates a logarithmic axis.
     pub fn log(label: impl Into<String>) -> Self {
         Self { label: label.into(), scale: Scale::Log, ticks: Vec::new() }
     }
 
-    /// The same with these ticks and no others.
+    /// Returns the axis with these ticks.
     pub fn with_ticks(self, ticks: impl IntoIterator<Item = (f64, String)>) -> Self {
         Self { ticks: ticks.into_iter().collect(), ..self }
     }

@@ -36,29 +36,29 @@ const HEADER: u32 = 48;
 const FOOTER: u32 = 30;
 const LEGEND_LINE: u32 = 26;
 
-/// One picture.
+/// Picture of several panels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// Above everything.
+    /// Title above the panels.
     pub title: String,
-    /// Below everything: what a reader has to know.
+    /// Note below the panels.
     pub note: String,
-    /// From left to right, then down.
+    /// Panels from left to right, then down.
     pub panels: Vec<Panel>,
-    /// Panels side by side.
+    /// Number of panels side by side.
     pub columns: usize,
 }
 
-/// One coordinate system, or one list of bars.
+/// Coordinate system with lines, or list of bars.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// What is measured, with its unit.
+    /// Title with the unit.
     pub title: String,
-    /// What is in it.
+    /// Content of the panel.
     pub content: Content,
 }
 
-/// What a panel shows.
+/// Content of a panel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     /// Lines over a common axis.
@@ -70,7 +70,7 @@ pub enum Content {
         /// The lines.
         lines: Vec<Line>,
     },
-    /// One bar a name, from the left.
+    /// Horizontal bars, one for each name.
     Bars {
         /// Across.
         x: Axis,
@@ -79,46 +79,46 @@ pub enum Content {
     },
 }
 
-/// A line, or loose points.
+/// Line, or separate points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// In the legend.
+    /// Name in the legend.
     pub name: String,
-    /// By x.
+    /// Points in the order of `x`.
     pub points: Vec<Point>,
 }
 
-/// A point, with the spread of the figures whose mean it is.
+/// Point with the spread of its values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Across.
+    /// Horizontal position.
     pub x: f64,
-    /// Up.
+    /// Vertical position.
     pub y: Spread,
 }
 
 impl Point {
-    /// A point without a spread.
+    /// Creates a point without a spread.
     pub fn at(x: f64, y: f64) -> Self {
         Self { x, y: Spread { mean: y, deviation: 0.0, least: y, most: y } }
     }
 }
 
 impl Line {
-    /// A line through these points.
+    /// Creates a line through these points.
     pub fn new(name: impl Into<String>, points: impl IntoIterator<Item = Point>) -> Self {
         Self { name: name.into(), points: points.into_iter().collect() }
     }
 }
 
 impl Panel {
-    /// A panel of lines. Lines without points are left out.
+    /// Creates a panel of lines. Lines without points are left out.
     pub fn lines(title: impl Into<String>, x: Axis, y: Axis, lines: Vec<Line>) -> Self {
         let lines = lines.into_iter().filter(|line| !line.points.is_empty()).collect();
         Self { title: title.into(), content: Content::Lines { x, y, lines } }
     }
 
-    /// A panel of bars.
+    /// Creates a panel of bars.
     pub fn bars(title: impl Into<String>, x: Axis, bars: Vec<(String, Spread)>) -> Self {
         Self { title: title.into(), content: Content::Bars { x, bars } }
     }
@@ -149,7 +149,7 @@ impl Panel {
 }
 
 impl Figure {
-    /// The picture as the text of an SVG.
+    /// Returns the picture as SVG text.
     pub fn svg(&self) -> Result<String, PlotError> {
         let height = self.height()?;
         register_font();
@@ -161,7 +161,7 @@ impl Figure {
         Ok(text)
     }
 
-    /// Writes the picture into an `.svg` or `.png` file.
+    /// Writes the picture to an `.svg` or `.png` file.
     pub fn save(&self, path: &Path) -> Result<(), PlotError> {
         let failed = |why: String| PlotError::Write { path: path.to_owned(), why };
         match PlotFormat::of(path)? {
