@@ -2,6 +2,7 @@
 
 mod publish;
 mod text;
+mod width;
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Checks of the repository's Markdown: links, and the book's list of pages.
+//! Checks of the repository's text: links, the book's list of pages, and how wide lines are.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::root;
+use crate::width::{wide_comments, wide_prose};
+
+/// Pages that a command writes. Their lines are as wide as what they show.
+const GENERATED: [&str; 2] = ["docs/cli.md", "docs/results.md"];
 
 /// Checks all text files of the repository and names every place that is wrong.
 pub fn check() -> Result<()> {
@@ -13,6 +17,12 @@ pub fn check() -> Result<()> {
     let mut wrong = vec![];
     for (path, text) in &pages {
         wrong.extend(broken_links(path, text));
+        if !GENERATED.contains(&path.as_str()) {
+            wrong.extend(wide_prose(path, text));
+        }
+    }
+    for (path, text) in &files_under(&root(), "rs")? {
+        wrong.extend(wide_comments(path, text));
     }
     wrong.extend(not_in_book(&pages));
     if wrong.is_empty() { Ok(()) } else { bail!("{}", wrong.join("\n")) }
