@@ -145,9 +145,16 @@ impl HashSeed {
     }
 }
 
+/// Secrets for placing keys into the sets of a mirrored table: others than those of [`HashSeed`].
+pub(crate) fn set_secrets(seed: Seed) -> [u64; 3] {
+    let value = seed.value();
+    let keyed = SipHasher24::new_with_keys(value as u64, (value >> 64) as u64);
+    [101u64, 102, 103].map(|counter| keyed.hash(&counter.to_le_bytes()))
+}
+
 /// Multiplies to 128 bits and folds the halves together.
 #[inline(always)]
-fn fold(x: u64, y: u64) -> u64 {
+pub(crate) fn fold(x: u64, y: u64) -> u64 {
     let product = u128::from(x) * u128::from(y);
     product as u64 ^ (product >> 64) as u64
 }

@@ -43,6 +43,7 @@ mod hash;
 pub mod heavy;
 mod insert_error;
 mod key;
+pub mod mirrored;
 mod plane;
 mod report;
 mod resend;

@@ -415,7 +415,7 @@ fn pass_over<F: Real, const D: usize, const TRACK: bool>(
         let shares = indices.map(|i| ratios[i as usize]);
         let mut mean = shares[0];
         for &share in &shares[1..] {
-            mean = mean + share;
+            mean += share;
         }
         let next = *x * mean;
         let next = if next < nothing { F::default() } else { next };

@@ -184,6 +184,17 @@ pub enum SystemError {
     /// A key, a weight or a setting is invalid.
     #[error(transparent)]
     Input(#[from] InsertError),
+    /// The method cannot count such keys.
+    #[error("{method} counts keys of 4, 8, 13 or 16 bytes, not {keys}")]
+    Keys {
+        /// The method.
+        method: &'static str,
+        /// The keys of the stream.
+        keys: KeyFormat,
+    },
+    /// A message was lost or damaged. It never left this process, so this is our bug.
+    #[error(transparent)]
+    Wire(#[from] ucl_wire::WireError),
     /// The sketch cannot make this change.
     #[error("the sketch cannot change so: {0}")]
     Change(String),

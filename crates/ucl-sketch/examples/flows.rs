@@ -31,6 +31,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn packet(i: u32) -> (Flow, u64) {
     let flow = (i.wrapping_mul(2_654_435_769) >> 8) % (1 + i % 5_000);
     let source = Ipv4Addr::from(0x0a00_0000 | flow);
-    let destination = Ipv4Addr::from(0xc0a8_0000 | flow % 16);
+    let destination = Ipv4Addr::from(0xc0a8_0000 | (flow % 16));
     ((source, destination, 50_000, 443, 6), 40 + u64::from(i % 1_460))
 }

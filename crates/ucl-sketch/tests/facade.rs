@@ -195,7 +195,7 @@ fn keys_of_any_length_are_counted_and_named() {
     let names: Vec<&[u8]> = view.top(40).iter().map(|&(id, _)| view.registry().key(id)).collect();
     assert!(names.contains(&&b"/user/39/profile"[..]));
     assert_eq!(view.estimate(b"never seen").source, Source::Unknown);
-    assert!(sketch.insert(&vec![0; 65_536]).is_err());
+    assert!(sketch.insert(vec![0; 65_536]).is_err());
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn synchronous_training_is_deterministic() {
 
 #[test]
 fn bad_requests_are_named() {
-    let message = |builder: ucl_sketch::Builder| builder.build().err().expect("refused").to_string();
+    let message = |builder: ucl_sketch::Builder| builder.build().expect_err("refused").to_string();
     let builder = UclSketch::builder;
     assert_eq!(
         message(builder().memory("64 parsecs")),
@@ -369,7 +369,7 @@ fn the_last_epochs_of_merged_streams_are_those_of_each() {
             let builder = UclSketch::builder().memory("16KB").key_bytes(4).interval(100).retain_epochs(50).seed(1);
             let mut sketch = builder.build().unwrap();
             for item in 0..items {
-                sketch.insert(&((first + item) % 10).to_le_bytes()).unwrap();
+                sketch.insert(((first + item) % 10).to_le_bytes()).unwrap();
             }
             sketch
         };

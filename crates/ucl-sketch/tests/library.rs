@@ -27,8 +27,9 @@ fn text_and_bytes_are_inserted_and_asked_for_in_any_form() {
     sketch.insert("tea").unwrap();
     sketch.insert(b"tea").unwrap();
     sketch.insert(&b"tea"[..]).unwrap();
-    sketch.insert(String::from("tea")).unwrap();
-    sketch.insert(&String::from("tea")).unwrap();
+    let owned = String::from("tea");
+    sketch.insert(&owned).unwrap();
+    sketch.insert(owned).unwrap();
     sketch.insert(vec![b't', b'e', b'a']).unwrap();
     sketch.insert(ByteKey::from("tea")).unwrap();
     let view = sketch.view();

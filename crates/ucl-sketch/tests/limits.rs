@@ -161,7 +161,7 @@ fn a_large_sketch_works_whether_or_not_its_reports_are_encoded() {
         let mut sketch = builder.measure_uplink(true).execution(execution).build().unwrap();
         assert!(sketch.config().shape.geometry().counters() > 1 << 24);
         for i in 0..1_000u32 {
-            sketch.insert_weighted(&i.to_le_bytes(), u64::from(i) + 1).unwrap();
+            sketch.insert_weighted(i.to_le_bytes(), u64::from(i) + 1).unwrap();
         }
         sketch.cut();
         let view = sketch.query_view().unwrap();

@@ -83,6 +83,7 @@ mod bytes;
 mod encoder;
 mod entropy;
 mod error;
+mod exports;
 mod message;
 mod receiver;
 mod sections;
@@ -91,6 +92,7 @@ mod state;
 
 pub use encoder::{Encoder, Uplink};
 pub use error::WireError;
+pub use exports::{Export, ExportReader, ExportWriter};
 pub use message::{EpochReports, Header, Message, decode_header, decode_message, split_message};
 pub use receiver::Receiver;
 pub use sections::cut::CutReport;

@@ -138,7 +138,7 @@ impl Run {
                 1 => sketch.insert_flat(bytes, &keys[1..], None),
                 2 => sketch.insert_flat(bytes, &keys, Some(&[1; 4])),
                 3 => sketch.insert_weighted(&key, weights.into_iter().find(|&weight| weight != 1).unwrap_or(0)),
-                _ => sketch.insert(&vec![1; 65_536]),
+                _ => sketch.insert(vec![1; 65_536]),
             };
             assert!(refused.is_err(), "bad input {bad} was taken");
             assert!(sketch.to_bytes().expect("a state") == before, "bad input {bad} left a trace");
@@ -193,7 +193,7 @@ impl Run {
             }
         }
         if too_heavy {
-            other.insert_weighted(&case.key(0), left + 1 - truth.weight).expect("within the limit by itself");
+            other.insert_weighted(case.key(0), left + 1 - truth.weight).expect("within the limit by itself");
         }
         self.tell(|| format!("merge {} items (too heavy: {too_heavy})", truth.items));
         let bytes = other.to_bytes().expect("a state");

@@ -108,7 +108,7 @@ impl Case {
 
     pub fn insert(&self, sketch: &mut UclSketch, items: &[(u8, u64)]) {
         for &(number, weight) in items {
-            sketch.insert_weighted(&self.key(number), weight).unwrap();
+            sketch.insert_weighted(self.key(number), weight).unwrap();
         }
     }
 }

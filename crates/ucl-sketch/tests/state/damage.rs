@@ -49,7 +49,7 @@ fn try_load(bytes: &[u8]) -> bool {
     assert!(UclSketch::from_bytes(&again).unwrap().to_bytes().unwrap() == again, "what was accepted is kept");
     if let KeyFormat::Fixed(bytes) = sketch.config().keys {
         for i in 0..30u8 {
-            let _ = sketch.insert(&vec![i; bytes.into()]);
+            let _ = sketch.insert(vec![i; bytes.into()]);
         }
     } else {
         let _ = sketch.insert(b"/page/1");

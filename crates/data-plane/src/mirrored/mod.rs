@@ -1,0 +1,271 @@
+//! The mirrored heavy part: an exact count of every key, for as long as the link takes what is evicted.
+//!
+//! From the naive idea to this one:
+//!
+//! 1. *A hash map of counts* is exact, and has an entry for every key: too much for a device.
+//! 2. *A flow cache* has a fixed table. A new key in a full place sends the old one's key and count up the link.
+//!    Exact, at the price of a whole key per miss. (NetFlow and IPFIX exporters do this.)
+//! 3. *A compact cache* does not store what a key's place already says ([`code`]), and counts in a few
+//!    bits: a count that is full is sent, and starts again. The same memory holds twice the keys.
+//! 4. *A mirrored cache* sends who *came*, not who left. The control plane replays every change and so knows who
+//!    sits where ([`Mirror`]): the victim's key costs nothing. Changes are collected, sorted by set, and
+//!    entropy-coded by models that adapt ([`model`]).
+//!
+//! No slot changes its holder without a record of it. At a cut the counts of all slots are sent as well and
+//! start again from 0; then the control plane has every count exactly.
+//!
+//! # Who has to leave
+//!
+//! A slot has two bits that count its hits, up to three. A newcomer takes the slot with the fewest hits,
+//! and what that slot had is taken off all slots of the set: hits grow old only as newcomers come. Among
+//! slots with as few hits, [`Policy`] decides.
+//!
+//! ```
+//! use ucl_data_plane::mirrored::{Mirror, MirroredPart, MirroredShape, Pieces};
+//!
+//! let shape = MirroredShape::within(16_384, 4).expect("16KB are enough");
+//! let (mut device, mut server) = (MirroredPart::<4>::new(shape, 7.into()), Mirror::new(shape, 4, 7.into()));
+//! let (mut messages, mut open) = (Vec::new(), Vec::new());
+//! let mut link = |piece: Pieces<'_>| match piece {
+//!     Pieces::Bytes(bytes) => open.extend_from_slice(bytes),
+//!     Pieces::End { .. } => messages.push(std::mem::take(&mut open)),
+//! };
+//! for i in 0..100_000u32 {
+//!     device.insert(&(i * i % 20_011).to_le_bytes(), 1, &mut link);
+//! }
+//! device.cut(&mut link);
+//!
+//! let mut counts = std::collections::HashMap::new();
+//! let last = messages.len() - 1;
+//! for (i, message) in messages.iter().enumerate() {
+//!     server.read(message, i == last, |key, count| *counts.entry(key.to_vec()).or_insert(0u64) += count);
+//! }
+//! assert_eq!(counts.values().sum::<u64>(), 100_000);
+//! assert_eq!(counts[&4u32.to_le_bytes()[..]], (0..100_000u32).filter(|i| i * i % 20_011 == 4).count() as u64);
+//! ```
+
+mod batch;
+mod code;
+mod coder;
+mod mirror;
+mod model;
+mod shape;
+mod table;
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use batch::{Batch, RecordLayout, Waiting};
+use code::{KeyCode, Tag};
+use coder::{RangeEncoder, Writing};
+use model::{Models, Record};
+use table::{Slot, SlotLayout, Table};
+
+pub use coder::CHUNK;
+pub use mirror::Mirror;
+pub use shape::{MirroredShape, Policy};
+
+use crate::Memory;
+use crate::seed::Seed;
+
+/// Slots of a set.
+pub const WAYS: usize = 8;
+
+/// What goes up the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pieces<'a> {
+    /// The next bytes of a message, at most [`CHUNK`].
+    Bytes(&'a [u8]),
+    /// The message ends here; `cut` if it has the counts of all slots.
+    End {
+        /// Whether the counts of all slots are in it.
+        cut: bool,
+    },
+}
+
+/// The table on the device, with what waits to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MirroredPart<const N: usize> {
+    shape: MirroredShape,
+    code: KeyCode,
+    layout: SlotLayout,
+    table: Table,
+    /// For each set, how many of its holders came in this batch; two to the byte.
+    fresh: Vec<u8>,
+    batch: Batch,
+    models: Models,
+    encoder: RangeEncoder,
+}
+
+impl<const N: usize> MirroredPart<N> {
+    /// An empty table.
+    pub fn new(shape: MirroredShape, seed: Seed) -> Self {
+        let code = KeyCode::new(N, shape.sets, seed);
+        let layout = shape.layout(&code);
+        let tag_bits = layout.quotient_bits + layout.rest_bits;
+        let records = RecordLayout::new(shape.sets, shape.count_bits, tag_bits, shape.buffer);
+        Self {
+            shape,
+            code,
+            layout,
+            table: Table::new(layout, shape.sets),
+            fresh: vec![0; shape.sets.div_ceil(2) as usize],
+            batch: Batch::new(records, shape.buffer),
+            models: Models::new(&code, shape.count_bits),
+            encoder: RangeEncoder::default(),
+        }
+    }
+
+    /// Its sizes.
+    pub fn shape(&self) -> &MirroredShape {
+        &self.shape
+    }
+
+    /// Bytes held, by part: everything that counting and sending need.
+    pub fn memory(&self) -> Memory {
+        let mut memory = Memory::default();
+        memory.add("slots", self.table.memory() + self.fresh.len());
+        memory.add("buffer", self.batch.memory());
+        memory.add("models", self.models.memory());
+        memory.add("coder", size_of::<Self>() - size_of::<Models>());
+        memory
+    }
+
+    /// Counts an item.
+    #[inline]
+    pub fn insert(&mut self, key: &[u8; N], weight: u64, out: &mut impl FnMut(Pieces<'_>)) {
+        let (set, tag) = self.code.split(key);
+        if let Some(way) = self.table.find::<N>(set, &tag) {
+            let times = self.table.hit(set, way, weight);
+            if times > 0 {
+                self.full(set, way, times, out);
+            }
+        } else {
+            self.miss(set, tag, weight, out);
+        }
+    }
+
+    /// A newcomer takes a place.
+    #[inline(never)]
+    fn miss(&mut self, set: u32, tag: Tag, weight: u64, out: &mut impl FnMut(Pieces<'_>)) {
+        if !self.batch.has_room() {
+            self.flush(out);
+        }
+        let mut slots = self.table.set(set);
+        let least = slots.iter().map(|slot| slot.hits).min().unwrap_or(0);
+        let way = self.shape.policy.victim(&slots, least);
+        for slot in &mut slots {
+            slot.hits -= least;
+        }
+        let leaving = slots[way];
+        let fresh = self.fresh(set);
+        if way >= WAYS - fresh {
+            self.batch.keep(self.layout.pack(&leaving.tag));
+        } else {
+            self.set_fresh(set, fresh + 1);
+        }
+        self.batch.push(set, Waiting::Miss { way, count: leaving.count });
+        slots.copy_within(way + 1.., way);
+        let count = weight & ((1 << self.shape.count_bits) - 1);
+        slots[WAYS - 1] = Slot { tag, count, hits: self.shape.policy.newcomer_hits() };
+        self.table.write_set(set, &slots);
+        let times = weight >> self.shape.count_bits;
+        if times > 0 {
+            self.full(set, WAYS - 1, times, out);
+        }
+    }
+
+    /// A count was filled.
+    #[inline(never)]
+    fn full(&mut self, set: u32, way: usize, times: u64, out: &mut impl FnMut(Pieces<'_>)) {
+        let waiting = Waiting::Full { way, times };
+        if !self.batch.holds(&waiting) {
+            // Too much for a record that waits: a message of its own, after all that came before it.
+            self.flush(out);
+            let mut coder = Writing { encoder: &mut self.encoder, out: |bytes: &[u8]| out(Pieces::Bytes(bytes)) };
+            self.models.record(&mut coder, 0, Record::Full { set, way, times });
+            self.models.record(&mut coder, set, Record::End);
+            coder.finish();
+            return out(Pieces::End { cut: false });
+        }
+        if !self.batch.has_room() {
+            self.flush(out);
+        }
+        self.batch.push(set, waiting);
+    }
+
+    fn fresh(&self, set: u32) -> usize {
+        usize::from(self.fresh[set as usize / 2] >> (set % 2 * 4) & 15)
+    }
+
+    fn set_fresh(&mut self, set: u32, fresh: usize) {
+        let (byte, shift) = (&mut self.fresh[set as usize / 2], set % 2 * 4);
+        *byte = *byte & !(15 << shift) | (fresh as u8) << shift;
+    }
+
+    /// Sends what waits, without waiting for the buffer to fill.
+    pub fn flush(&mut self, out: &mut impl FnMut(Pieces<'_>)) {
+        if !self.batch.is_empty() {
+            self.send(false, out);
+        }
+    }
+
+    /// Sends what waits and the counts of all slots, which start again from 0.
+    pub fn cut(&mut self, out: &mut impl FnMut(Pieces<'_>)) {
+        self.send(true, out);
+    }
+
+    #[inline(never)]
+    fn send(&mut self, cut: bool, out: &mut impl FnMut(Pieces<'_>)) {
+        let Self { table, batch, models, layout, .. } = self;
+        let mut coder = Writing { encoder: &mut self.encoder, out: |bytes: &[u8]| out(Pieces::Bytes(bytes)) };
+        batch.sort();
+        let (mut before, mut start) = (0, 0);
+        while start < batch.len() {
+            let set = batch.get(start).0;
+            let end = (start..batch.len()).find(|&at| batch.get(at).0 != set).unwrap_or(batch.len());
+            // Counts that were filled between two changes of holders are added up.
+            let mut filled = [0u64; WAYS];
+            let mut send = |record| {
+                models.record(&mut coder, before, record);
+                before = set;
+            };
+            for at in start..end {
+                match batch.get(at).2 {
+                    Waiting::Full { way, times } => filled[way] += times,
+                    Waiting::Miss { way, count } => {
+                        send_filled(&mut filled, set, &mut send);
+                        let newcomer = match batch.newcomer(at, end) {
+                            Ok(way) => table.slot(set, way).tag,
+                            Err(packed) => layout.unpack(packed),
+                        };
+                        send(Record::Miss { set, way, count, newcomer });
+                    }
+                }
+            }
+            send_filled(&mut filled, set, &mut send);
+            start = end;
+        }
+        models.record(&mut coder, before, Record::End);
+        if cut {
+            for set in 0..table.sets() {
+                for way in 0..WAYS {
+                    models.live(&mut coder, table.take_count(set, way));
+                }
+            }
+        }
+        coder.finish();
+        out(Pieces::End { cut });
+        self.batch.clear();
+        self.fresh.fill(0);
+    }
+}
+
+fn send_filled(filled: &mut [u64; WAYS], set: u32, send: &mut impl FnMut(Record)) {
+    for (way, times) in filled.iter_mut().enumerate().filter(|(_, times)| **times > 0) {
+        send(Record::Full { set, way, times: core::mem::take(times) });
+    }
+}
+
+#[cfg(test)]
+mod tests;
