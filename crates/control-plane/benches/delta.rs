@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use ucl_control_plane::{ControlPlane, DecoderKind, Settings};
 use ucl_data_plane::{Base, BloomKind, Config, CounterBits, DataPlane, HeavyKind, KeyFormat, ReportRule, Shape};
+use ucl_streams::ZipfKeys;
 
 const ITEMS: usize = 1 << 20;
 
@@ -53,7 +54,7 @@ fn decoding(keys: u32, interval: usize, width: u32, pool: &ThreadPool) -> Durati
     let mut data = DataPlane::<4>::new(config).expect("a sound configuration");
     let mut control = ControlPlane::new(config, Settings { decoder: DecoderKind::Delta, ..Settings::default() })
         .expect("settings that go with it");
-    let items = items(keys);
+    let items: Vec<[u8; 4]> = ZipfKeys::new(1.0, keys.into(), 1).take(ITEMS).collect();
     pool.install(|| {
         take_a_core_each();
         for items in items.chunks(interval) {
@@ -70,16 +71,4 @@ fn decoding(keys: u32, interval: usize, width: u32, pool: &ThreadPool) -> Durati
 fn take_a_core_each() {
     let start = Instant::now();
     rayon::broadcast(|_| while start.elapsed() < Duration::from_millis(30) {});
-}
-
-/// Numbers below `keys` of which `k` comes about `1/k` as often as 1.
-fn items(keys: u32) -> Vec<[u8; 4]> {
-    let mut x = 88_172_645_463_325_252u64;
-    let mut uniform = || {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        (x >> 11) as f64 / (1u64 << 53) as f64
-    };
-    (0..ITEMS).map(|_| (f64::from(keys).powf(uniform()) as u32).to_le_bytes()).collect()
 }

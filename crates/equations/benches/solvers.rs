@@ -4,36 +4,21 @@ use divan::Bencher;
 use ucl_equations::{
     Columns, LeastSquaresOptions, MultiplicativeOptions, Precision, Rows, Workspace, em, lsmr, lsqr, map, omp, peeling,
 };
+use ucl_streams::SplitMix64;
 
 fn main() {
     divan::main();
 }
 
-/// SplitMix64: the peers generate the same numbers from it.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
-    }
-}
-
-/// A Count-Min system of 4 rows: columns, true counts (Zipf 1: key `k` has `1 + 20,000/(k+1)`), counters.
+/// A Count-Min system of 4 rows: columns, true counts (Zipf 1: key `k` has `1 + 20,000/(k+1)`),
+/// counters. The peers draw the same numbers.
 struct System {
     columns: Columns,
     y: Vec<f64>,
 }
 
 fn system(keys: usize, width: u32) -> System {
-    let mut random = Random(1);
+    let mut random = SplitMix64::new(1);
     let mut columns = Columns::ones(4 * width as usize, 4);
     for _ in 0..keys {
         let indices = [0, 1, 2, 3].map(|row| row * width + random.below(u64::from(width)) as u32);
@@ -145,7 +130,7 @@ mod block {
 
     fn block((keys, width, items): (usize, u32, usize)) -> (Columns, Vec<Epoch>) {
         let System { columns, .. } = system(keys, width);
-        let mut random = Random(2);
+        let mut random = SplitMix64::new(2);
         let mut epoch = || {
             let mut y = vec![0; columns.counters()];
             for _ in 0..items {

@@ -3,25 +3,16 @@
 
 use std::time::{Duration, Instant};
 use ucl_equations::{Columns, Error, Info, LeastSquaresOptions, MultiplicativeOptions, Workspace, em, lsmr, lsqr, omp};
+use ucl_streams::SplitMix64;
 
 const KEYS: usize = 15_000;
 const WIDTH: u64 = 1024;
 
-/// SplitMix64.
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 fn main() -> Result<(), Error> {
-    let mut state = 1;
+    let mut random = SplitMix64::new(1);
     let mut columns = Columns::ones(4 * WIDTH as usize, 4);
     for _ in 0..KEYS {
-        let place = |row| (row * WIDTH + ((u128::from(next(&mut state)) * u128::from(WIDTH)) >> 64) as u64) as u32;
-        columns.push(&[0, 1, 2, 3].map(place));
+        columns.push(&[0, 1, 2, 3].map(|row| (row * WIDTH + random.below(WIDTH)) as u32));
     }
     let truth: Vec<f64> = (0..KEYS).map(|k| (1 + 20_000 / (k + 1)) as f64).collect();
     let mut y = vec![0.0; columns.counters()];

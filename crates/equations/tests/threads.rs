@@ -1,19 +1,16 @@
 //! The same bits in pools of 1, 2 and 3 threads, on systems large enough to be cut up.
 
 use ucl_equations::{Columns, LeastSquaresOptions, MultiplicativeOptions, Precision, Workspace, em, lsmr, lsqr, omp};
+use ucl_streams::SplitMix64;
 
 const KEYS: u32 = 100_000;
 const WIDTH: u32 = 4096;
 
 fn system() -> (Columns, Vec<f64>) {
     let mut columns = Columns::ones(4 * WIDTH as usize, 4);
-    let mut state = 1u64;
-    let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as u32 % WIDTH
-    };
+    let mut random = SplitMix64::new(1);
     for _ in 0..KEYS {
-        columns.push(&[next(), WIDTH + next(), 2 * WIDTH + next(), 3 * WIDTH + next()]);
+        columns.push(&[0, 1, 2, 3].map(|row| row * WIDTH + random.below(WIDTH.into()) as u32));
     }
     let x: Vec<f64> = (0..KEYS).map(|k| f64::from(1 + 30_000 / (k + 1))).collect();
     let mut y = vec![0.0; columns.counters()];

@@ -59,7 +59,7 @@ pub use content::{Content, content_of};
 pub use error::{BadReason, BadRecord, Place, ReadError, ReadErrorKind, SpecError};
 pub use exact::ExactCounts;
 pub use format::{Column, Format, JsonPointer, PacketKey, Weight};
-pub use generate::{CaidaLike, Generator, ZipfKeys};
+pub use generate::{CaidaLike, Generator, SplitMix64, ZipfKeys};
 pub use key_text::acts_on_terminal;
 pub use options::{AssumedHeader, Ended, OnError, Progress, ReadOptions, ReadSummary};
 pub use read::{read, read_from};

@@ -5,17 +5,12 @@ use std::collections::HashMap;
 use ucl_sketch::{
     Bytes, ChangeError, DecoderKind, Execution, Fallback, MergeError, QueryView, Settings, Shape, UclSketch, learned,
 };
+use ucl_streams::SplitMix64;
 
 /// A skewed stream of 4-byte keys, the same for the same seed.
 fn stream(seed: u64, items: usize) -> Vec<[u8; 4]> {
-    let mut state = seed;
-    (0..items)
-        .map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let uniform = (state >> 33) as f64 / (1u64 << 31) as f64;
-            ((1.0 / (uniform + 1e-4)) as u32 * 7 + (state >> 60) as u32 % 4).to_le_bytes()
-        })
-        .collect()
+    let mut random = SplitMix64::new(seed);
+    (0..items).map(|_| ((1.0 / (random.unit() + 1e-4)) as u32 * 7 + random.below(4) as u32).to_le_bytes()).collect()
 }
 
 fn small(decoder: DecoderKind) -> ucl_sketch::Builder {

@@ -10,6 +10,7 @@ use ucl_sketch::{
     Base, BoundKind, Config, CounterBits, DecoderKind, Execution, Fallback, HeavyKind, KeyFormat, ReportRule, Settings,
     Shape, UclSketch,
 };
+use ucl_streams::SplitMix64;
 
 type Plane = DataPlane<4, AnyHeavy<4>>;
 type Item = ([u8; 4], u64);
@@ -37,15 +38,10 @@ fn config(shape: Shape, seed: u64) -> Config {
 
 /// A skewed stream whose hot keys change half-way; weights are mostly 1 and at times hundreds.
 fn stream(items: usize, seed: u64) -> Vec<Item> {
-    let mut state = seed.wrapping_mul(2).wrapping_add(1);
-    let mut next = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        state >> 33
-    };
+    let mut random = SplitMix64::new(seed);
     let mut item = |i: usize| {
-        let uniform = next() as f64 / (1u64 << 31) as f64;
-        let key = (1.0 / (uniform + 3e-3)) as u32 + if i < items / 2 { 0 } else { 7 };
-        (key.to_le_bytes(), if next() % 50 == 0 { 1 + next() % 700 } else { 1 })
+        let key = (1.0 / (random.unit() + 3e-3)) as u32 + if i < items / 2 { 0 } else { 7 };
+        (key.to_le_bytes(), if random.below(50) == 0 { 1 + random.below(700) } else { 1 })
     };
     (0..items).map(&mut item).collect()
 }

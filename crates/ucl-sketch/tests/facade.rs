@@ -6,17 +6,12 @@ use ucl_sketch::plan::{BudgetError, Request, narrow, plan, wide};
 use ucl_sketch::{
     Base, CounterBits, DecoderKind, Execution, Fallback, HeavyKind, KeyFormat, ReportRule, Source, UclSketch,
 };
+use ucl_streams::SplitMix64;
 
 /// A skewed stream of 4-byte keys, the same every time.
 fn stream(items: usize) -> Vec<[u8; 4]> {
-    let mut state = 12_345u64;
-    (0..items)
-        .map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let uniform = (state >> 33) as f64 / (1u64 << 31) as f64;
-            ((1.0 / (uniform + 1e-4)) as u32 * 7 + (state >> 60) as u32 % 4).to_le_bytes()
-        })
-        .collect()
+    let mut random = SplitMix64::new(12_345);
+    (0..items).map(|_| ((1.0 / (random.unit() + 1e-4)) as u32 * 7 + random.below(4) as u32).to_le_bytes()).collect()
 }
 
 fn small(decoder: DecoderKind) -> ucl_sketch::Builder {
@@ -108,14 +103,10 @@ fn delta_does_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
-fn a_control_plane_takes_at_most_80_bytes_a_key_and_the_key() {
+fn a_control_plane_accounts_for_at_most_80_bytes_a_key_and_the_key() {
     // Keys of a number below 20,000 that are skewed, all of them once at least.
-    let mut state = 9u64;
-    let skewed = |n: u32| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let uniform = (state >> 33) as f64 / (1u64 << 31) as f64;
-        if n.is_multiple_of(20) { n / 20 } else { 20_000f64.powf(uniform) as u32 }
-    };
+    let mut random = SplitMix64::new(9);
+    let skewed = |n: u32| if n.is_multiple_of(20) { n / 20 } else { 20_000f64.powf(random.unit()) as u32 };
     let keys: Vec<[u8; 4]> = (0..400_000).map(skewed).map(u32::to_le_bytes).collect();
     for (interval, fixed) in [(4_000, true), (16_000, true), (64_000, true), (16_000, false)] {
         let mut builder = UclSketch::builder().memory("64KB").expected_keys(20_000).interval(interval).seed(1);

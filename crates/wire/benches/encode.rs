@@ -15,6 +15,7 @@ use ucl_data_plane::{
     Base, BloomKind, Config, CounterBits, CounterWords, Counters, Cut, CutTotals, DataPlane, HeavyKind, KeyFormat,
     Report, ReportRule, ReportSink, Seed, Shape,
 };
+use ucl_streams::ZipfKeys;
 use ucl_wire::{Encoder, Header, Message, decode_message};
 
 /// Items between cuts; the last is a whole stream of Retail's size.
@@ -43,16 +44,9 @@ fn main() {
     divan::main();
 }
 
-/// Numbers below 16,470 of which `k` comes about `1/k` as often as 1.
+/// Zipf(1) over as many keys as Retail has.
 fn items(n: usize) -> Vec<[u8; 4]> {
-    let mut x = 88_172_645_463_325_252u64;
-    let mut uniform = || {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        (x >> 11) as f64 / (1u64 << 53) as f64
-    };
-    (0..n).map(|_| (16_470f64.powf(uniform()) as u32).to_le_bytes()).collect()
+    ZipfKeys::new(1.0, 16_470, 1).take(n).collect()
 }
 
 fn plane(interval: usize) -> DataPlane<4> {

@@ -127,11 +127,8 @@ proptest! {
 fn mutated_messages_do_no_harm_for_long() {
     use std::hash::{BuildHasher, RandomState};
     let seconds = std::env::var("UCL_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
-    let mut state = RandomState::new().hash_one(0);
-    let mut below = |n: usize| {
-        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        ((state >> 33) % n.max(1) as u64) as usize
-    };
+    let mut random = ucl_streams::SplitMix64::new(RandomState::new().hash_one(0));
+    let mut below = |n: usize| random.below(n as u64) as usize;
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
     let mut corpus: Vec<(Config, Vec<u8>)> = Vec::new();

@@ -77,7 +77,7 @@ fn sent(config: Config, told: &[Told], buffer: usize) -> Vec<Vec<u8>> {
     encoder.flush();
     let uplink = encoder.uplink();
     drop(encoder);
-    assert_eq!(uplink.total(), messages.iter().map(|m| m.len() as u64).sum());
+    assert_eq!(uplink.total(), messages.iter().map(|m| m.len() as u64).sum::<u64>());
     assert_eq!(uplink.messages, messages.len() as u64);
     messages
 }
@@ -187,9 +187,9 @@ fn segments_follow_each_other_and_resume() {
 fn the_sender_keeps_its_buffer() {
     let mut largest = 0;
     let mut encoder = Encoder::new(1, small(), |m: &[u8]| largest = largest.max(m.len())).unwrap().with_buffer(4096);
-    let mut x = 1u32;
+    let mut random = ucl_streams::SplitMix64::new(1);
     for _ in 0..100_000 {
-        x = x.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
+        let x = random.next_u64() as u32;
         let flags = ucl_data_plane::KeyFlags { hot: x > 1 << 31, fresh: true };
         encoder.report(Report::Key { key: ucl_data_plane::KeyRef::Whole(&x.to_le_bytes()), flags });
     }

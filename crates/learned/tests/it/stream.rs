@@ -2,6 +2,7 @@
 
 use ucl_equations::Columns;
 use ucl_learned::{Problem, Shape, Snapshot};
+use ucl_streams::SplitMix64;
 
 /// A stream cut into snapshots.
 pub struct Stream {
@@ -12,29 +13,19 @@ pub struct Stream {
     pub interval: f64,
 }
 
-/// SplitMix64, for the stream only.
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 impl Stream {
     /// `snapshots` intervals of 500 items, keys Zipf(1) distributed over `keys`, every key seen once at the start.
     pub fn zipf(shape: Shape, keys: usize, snapshots: usize, seed: u64) -> Self {
-        let mut state = seed;
+        let mut random = SplitMix64::new(seed);
         let mut columns = Columns::ones(shape.counters(), shape.rows);
         for _ in 0..keys {
-            let column: Vec<u32> = (0..shape.rows)
-                .map(|r| (r * shape.width) as u32 + (next(&mut state) % shape.width as u64) as u32)
-                .collect();
+            let column: Vec<u32> =
+                (0..shape.rows).map(|r| (r * shape.width) as u32 + random.below(shape.width as u64) as u32).collect();
             columns.push(&column);
         }
         let mut rank: Vec<usize> = (0..keys).collect();
         for last in (1..keys).rev() {
-            rank.swap(last, (next(&mut state) % (last as u64 + 1)) as usize);
+            rank.swap(last, random.below(last as u64 + 1) as usize);
         }
         let mut cumulative = Vec::new();
         let mut total = 0.0;
@@ -56,7 +47,7 @@ impl Stream {
         }
         for _ in 0..snapshots {
             for _ in 0..interval as usize {
-                let u = (next(&mut state) >> 11) as f64 / (1u64 << 53) as f64 * total;
+                let u = random.unit() * total;
                 stream.add(cumulative.partition_point(|&c| c <= u).min(keys - 1), &mut counters);
             }
             stream.snapshots.push(counters.clone());

@@ -16,6 +16,7 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use caida_like::CaidaLike;
+pub use rng::SplitMix64;
 pub use zipf::ZipfKeys;
 
 use crate::SpecError;

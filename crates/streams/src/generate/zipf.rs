@@ -142,6 +142,39 @@ mod tests {
         }
     }
 
+    /// The stream of the benchmarks, key by key against Zipf's law. A generator that draws anew at
+    /// every probe of a search once named 11,299 keys in place of some 82,500.
+    #[test]
+    fn the_stream_of_the_benchmarks_follows_the_law() {
+        let (skew, keys, items) = (1.1, 100_000, 2_000_000);
+        let stream = ZipfKeys::new(skew, keys, 7);
+        let mut counts = std::collections::HashMap::<[u8; 4], u32>::new();
+        stream.clone().take(items).for_each(|key| *counts.entry(key).or_default() += 1);
+
+        let weights: Vec<f64> = (1..=keys).map(|rank| (rank as f64).powf(-skew)).collect();
+        let sum: f64 = weights.iter().sum();
+        let expected: Vec<f64> = weights.iter().map(|weight| items as f64 * weight / sum).collect();
+        // Every rank that is due 5 times or more on its own, all others together.
+        let single = expected.partition_point(|&expected| expected >= 5.0);
+        let count = |at: usize| f64::from(counts.get(&stream.key(at as u64 + 1).to_le_bytes()).copied().unwrap_or(0));
+        let term = |count: f64, expected: f64| (count - expected).powi(2) / expected;
+        let rest = term((single..keys as usize).map(count).sum(), expected[single..].iter().sum());
+        let chi_square = (0..single).map(|at| term(count(at), expected[at])).sum::<f64>() + rest;
+        // Nearly normal with so many degrees of freedom; beyond 3.1 deviations lies one stream in a
+        // thousand.
+        let degrees = single as f64;
+        assert!(single > 10_000, "{single} ranks on their own");
+        assert!((chi_square - degrees).abs() < 3.1 * (2.0 * degrees).sqrt(), "chi square {chi_square} of {degrees}");
+
+        // A key is missing with probability exp(-expected); the sum of all these is more than the
+        // variance.
+        let missing: f64 = expected.iter().map(|expected| (-expected).exp()).sum();
+        let distinct = keys as f64 - missing;
+        assert_eq!(distinct.round(), 82_568.0);
+        let off = (counts.len() as f64 - distinct).abs();
+        assert!(off < 3.1 * missing.sqrt(), "{} distinct keys, {distinct} due", counts.len());
+    }
+
     #[test]
     fn ranks_stay_in_range() {
         for (skew, keys) in [(0.0, 1), (1.2, 1), (16.0, 3), (0.1, 1 << 32), (1.0, 1 << 32)] {

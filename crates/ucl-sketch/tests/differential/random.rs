@@ -1,17 +1,16 @@
-//! Random choices that a seed fixes (SplitMix64).
+//! Random choices that a seed fixes.
 
-pub struct Random(u64);
+use ucl_streams::SplitMix64;
+
+pub struct Random(SplitMix64);
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix64::new(seed))
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     /// 128 bits.

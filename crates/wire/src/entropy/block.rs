@@ -149,13 +149,8 @@ mod tests {
     /// Nine zeros in ten: 0.469 bits a symbol, and the block is within 1% + 16 bytes of it.
     #[test]
     fn zeros_cost_far_less_than_a_bit() {
-        let mut x = 1u64;
-        let symbols: Vec<u8> = (0..40_000)
-            .map(|_| {
-                x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                u8::from((x >> 33).is_multiple_of(10))
-            })
-            .collect();
+        let mut random = ucl_streams::SplitMix64::new(1);
+        let symbols: Vec<u8> = (0..40_000).map(|_| u8::from(random.below(10) == 0)).collect();
         let ones = symbols.iter().filter(|&&s| s == 1).count() as f64 / symbols.len() as f64;
         let entropy = -(ones * ones.log2() + (1.0 - ones) * (1.0 - ones).log2()) * symbols.len() as f64 / 8.0;
         let bytes = check(&symbols, 8).unwrap();

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use ucl_data_plane::KeyFormat;
+use ucl_streams::SplitMix64;
 use ucl_zoo::{Entry, Knowledge, Oracle, Plan, Rival};
 
 pub struct Stream {
@@ -25,7 +26,7 @@ impl Stream {
 
     /// Keys of `bytes` bytes, about as frequent as `1 / rank`.
     pub fn skewed(bytes: usize, keys: u64, items: u64) -> Self {
-        let mut random = Random(items);
+        let mut random = SplitMix64::new(items);
         let draw = |_| {
             // The inverse of the distribution function of 1/rank is exponential in the rank's logarithm.
             let rank = ((keys as f64).powf(random.unit()) as u64).min(keys) - 1;
@@ -131,17 +132,7 @@ pub fn feed(rival: &mut dyn Rival, stream: &Stream) {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn unit(&mut self) -> f64 {
-        self.0 += 1;
-        (mix(self.0) >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
-
-pub fn mix(x: u64) -> u64 {
-    let mut z = x.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z ^ (z >> 31)
+/// Another number for every number.
+fn mix(x: u64) -> u64 {
+    SplitMix64::new(x).next_u64()
 }
