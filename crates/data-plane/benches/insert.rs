@@ -1,16 +1,14 @@
-//! Insert speed against the `datasketches` crate's Count-Min, as ratios within one run: machines are shared and noisy.
+//! Insert speed of the data plane alone, in the paper's shapes, beside yardsticks of other crates.
 //!
-//! `cargo bench -p ucl-data-plane`. One thread, 2M Zipf(1.1) items over 100K keys, 64KB in the paper's shape, seeded hash,
-//! reports to a counting sink, a cut every 16,000 items. Rounds are interleaved and
-//! the fastest of each compared: what disturbs a round only ever makes it slower.
+//! `cargo bench -p ucl-data-plane`. One thread, 64KB. "Bare" drops all reports and never cuts; the
+//! others count reports and cut every 16,000 items, as a sender would. What users get by default is
+//! measured by `cargo bench -p ucl-sketch`.
 
-use std::time::Instant;
+use ucl_data_plane::{
+    BloomKind, Config, CounterBits, DataPlane, KeyFormat, Report, ReportRule, ReportSink, Seed, Shape,
+};
+use ucl_yardsticks::{ITEMS, Rounds, Texts, five_tuples, machine, numbers};
 
-use datasketches::countmin::CountMinSketch;
-use ucl_data_plane::{BloomKind, Config, DataPlane, KeyFormat, Report, ReportRule, Shape};
-
-const ITEMS: usize = 2_000_000;
-const KEYS: usize = 100_000;
 const INTERVAL: usize = 16_000;
 const ROUNDS: usize = 15;
 
@@ -18,109 +16,100 @@ const ROUNDS: usize = 15;
 #[derive(Default)]
 struct Counting {
     reports: u64,
-    sum: u64,
+    cuts: usize,
 }
 
-impl ucl_data_plane::ReportSink for Counting {
+impl ReportSink for Counting {
     #[inline(always)]
     fn report(&mut self, report: Report<'_>) {
         self.reports += 1;
-        if let Report::Cut(cut) = report {
-            self.sum = self.sum.wrapping_add(cut.totals.sketch_weight);
-        }
+        self.cuts += usize::from(matches!(report, Report::Cut(_)));
     }
 }
 
-fn zipf_ranks() -> Vec<u32> {
-    let mut cumulative: Vec<f64> = (1..=KEYS).map(|rank| (rank as f64).powf(-1.1)).collect();
-    for i in 1..KEYS {
-        cumulative[i] += cumulative[i - 1];
-    }
-    let mut state = 7u64;
-    let mut uniform = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 11) as f64 / (1u64 << 53) as f64
-    };
-    (0..ITEMS).map(|_| cumulative.partition_point(|&c| c < uniform() * cumulative[KEYS - 1]) as u32).collect()
+fn config(keys: KeyFormat, shape: Shape) -> Config {
+    Config { keys, shape, rule: ReportRule::Paper, seed: Seed::new(1) }
 }
 
-fn key<const N: usize>(rank: u32) -> [u8; N] {
-    let mixed = u128::from(rank + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_le_bytes();
-    let mut key = [0; N];
-    key.copy_from_slice(&mixed[..N]);
-    key[..4].copy_from_slice(&rank.wrapping_mul(0x9e37_79b1).to_le_bytes());
-    key
+fn check<const N: usize>(plane: DataPlane<N>) {
+    assert_eq!((plane.items(), plane.weight()), (ITEMS as u64, ITEMS as u64));
 }
 
-fn plane<const N: usize>(shape: Shape) -> DataPlane<N> {
-    let config = Config { keys: KeyFormat::Fixed(N as u8), shape, rule: ReportRule::Paper, seed: 1.into() };
-    DataPlane::new(config).expect("a valid shape")
+fn check_reports<const N: usize>((plane, sink): (DataPlane<N>, Counting)) {
+    check(plane);
+    assert_eq!(sink.cuts, ITEMS.div_ceil(INTERVAL));
+    assert!(sink.reports > 80_000, "every key is reported, {} reports are too few", sink.reports);
 }
 
-type Run<'a> = Box<dyn FnMut() -> u64 + 'a>;
-
-fn cases<'a, const N: usize>(keys: &'a [[u8; N]], slots: u32) -> Vec<(String, Run<'a>)> {
-    let classic = Shape { slots, ..Shape::PAPER_64KB };
+fn fixed<'a, const N: usize>(rounds: &mut Rounds<'a>, keys: &'a [[u8; N]], classic: Shape) {
+    let build = |shape| DataPlane::<N>::new(config(KeyFormat::Fixed(N as u8), shape)).expect("a valid shape");
+    rounds.case(
+        "DataPlane, bare, insert_batch",
+        move || build(classic),
+        |plane| plane.insert_batch(keys, &mut |_: Report<'_>| {}).expect("few items"),
+        |plane, ()| check(plane),
+    );
+    rounds.case(
+        "DataPlane, bare, insert",
+        move || build(classic),
+        |plane| keys.iter().for_each(|key| plane.insert(key, 1, &mut |_: Report<'_>| {}).expect("weight 1")),
+        |plane, ()| check(plane),
+    );
     let split = Shape { bloom: BloomKind::SplitBlock, ..classic };
-    let narrow = Shape { width: 4096, counter_bits: ucl_data_plane::CounterBits::B8, ..classic };
-    let yardstick: Run<'a> = Box::new(move || {
-        let mut sketch = CountMinSketch::<u32>::with_seed(4, 4096, 1).expect("a valid shape");
-        for key in keys {
-            sketch.update(key);
-        }
-        sketch.total_weight().into()
-    });
-    let mut all = vec![(format!("datasketches Count-Min 4x4096, {N}-byte keys"), yardstick)];
-    for (name, shape) in [("classic", classic), ("split-block", split), ("8-bit", narrow)] {
-        let batch: Run<'a> = Box::new(move || {
-            let (mut plane, mut sink) = (plane::<N>(shape), Counting::default());
-            for epoch in keys.chunks(INTERVAL) {
-                plane.insert_batch(epoch, &mut sink).expect("few items");
-                plane.cut(&mut sink);
-            }
-            sink.reports ^ sink.sum
-        });
-        all.push((format!("insert_batch, {name}, {N}-byte keys"), batch));
-        let single: Run<'a> = Box::new(move || {
-            let (mut plane, mut sink) = (plane::<N>(shape), Counting::default());
-            for epoch in keys.chunks(INTERVAL) {
-                for key in epoch {
-                    plane.insert(key, 1, &mut sink).expect("weight 1");
+    let narrow = Shape { width: 4 * classic.width, counter_bits: CounterBits::B8, ..classic };
+    for (name, shape) in [("classic filter", classic), ("split-block filter", split), ("8-bit counters", narrow)] {
+        let build = move || (build(shape), Counting::default());
+        rounds.case(
+            format!("DataPlane, {name}, insert_batch"),
+            build,
+            |(plane, sink)| {
+                for epoch in keys.chunks(INTERVAL) {
+                    plane.insert_batch(epoch, sink).expect("few items");
+                    plane.cut(sink);
                 }
-                plane.cut(&mut sink);
-            }
-            sink.reports ^ sink.sum
-        });
-        all.push((format!("insert, {name}, {N}-byte keys"), single));
+            },
+            |both, ()| check_reports(both),
+        );
+        rounds.case(
+            format!("DataPlane, {name}, insert"),
+            build,
+            |(plane, sink)| {
+                for epoch in keys.chunks(INTERVAL) {
+                    epoch.iter().for_each(|key| plane.insert(key, 1, sink).expect("weight 1"));
+                    plane.cut(sink);
+                }
+            },
+            |both, ()| check_reports(both),
+        );
     }
-    all
 }
 
 fn main() {
     // `cargo test --benches` calls this too: one short round, so that the bench keeps compiling and running.
-    let rounds = if std::env::args().any(|a| a == "--bench") { ROUNDS } else { 1 };
-    let ranks = zipf_ranks();
-    let four: Vec<[u8; 4]> = ranks.iter().map(|&r| key(r)).collect();
-    let thirteen: Vec<[u8; 13]> = ranks.iter().map(|&r| key(r)).collect();
-    // 13-byte keys take 21-byte slots: 1,700 of them fit the same budget.
-    for mut group in [cases(&four, 3000), cases(&thirteen, 1700)] {
-        let mut times = vec![Vec::new(); group.len()];
-        let mut answers = vec![None; group.len()];
-        for _ in 0..rounds {
-            for (case, (_, run)) in group.iter_mut().enumerate() {
-                let start = Instant::now();
-                let answer = run();
-                times[case].push(start.elapsed().as_secs_f64());
-                assert_eq!(*answers[case].get_or_insert(answer), answer, "the same input gives the same reports");
-            }
-        }
-        // Single and batch must have reported the same.
-        for pair in answers[1..].chunks(2) {
-            assert_eq!(pair[0], pair[1]);
-        }
-        let fastest: Vec<f64> = times.iter().map(|t| t.iter().copied().fold(f64::INFINITY, f64::min)).collect();
-        for ((name, _), time) in group.iter().zip(&fastest) {
-            println!("{name:<50} {:7.1} M items/s   {:5.2}x", ITEMS as f64 / time / 1e6, fastest[0] / time);
-        }
-    }
+    let count = if std::env::args().any(|argument| argument == "--bench") { ROUNDS } else { 1 };
+    let numbers = numbers();
+    let (tuples, texts) = (five_tuples(&numbers), Texts::new(&numbers));
+    println!("{}\n", machine());
+
+    let mut rounds = Rounds::new("4-byte keys");
+    ucl_yardsticks::fixed(&mut rounds, &numbers);
+    fixed(&mut rounds, &numbers, Shape::PAPER_64KB);
+    println!("{}", rounds.run(count, ITEMS));
+
+    // Slots of 13-byte keys take 21 bytes, those of digests 24: as many as fit the same budget.
+    let mut rounds = Rounds::new("13-byte keys");
+    ucl_yardsticks::fixed(&mut rounds, &tuples);
+    fixed(&mut rounds, &tuples, Shape { slots: 1700, ..Shape::PAPER_64KB });
+    println!("{}", rounds.run(count, ITEMS));
+
+    let mut rounds = Rounds::new("keys of 10 to 40 bytes");
+    ucl_yardsticks::texts(&mut rounds, &texts);
+    let shape = Shape { slots: 1500, ..Shape::PAPER_64KB };
+    rounds.case(
+        "DataPlane, bare, insert_bytes",
+        move || DataPlane::<16>::new(config(KeyFormat::Digest, shape)).expect("a valid shape"),
+        |plane| texts.iter().for_each(|key| plane.insert_bytes(key, 1, &mut |_: Report<'_>| {}).expect("weight 1")),
+        |plane, ()| check(plane),
+    );
+    println!("{}", rounds.run(count, ITEMS));
 }
