@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use ucl_lab::plot::{PlotFormat, plot};
+use ucl_lab::process::peak_resident_bytes;
 use ucl_lab::{Experiment, Job, Method, Options, Recording, Registry, Row, Spread, Summary, measure};
 use ucl_sketch::{Base, Bytes, CounterBits, HeavyKind, ReportRule, Shape};
 use ucl_streams::Source;
 
 use crate::fail::{Usage, harmless};
 use crate::input::{self, InputArgs, check_files};
-use crate::process::peak_resident_bytes;
 use crate::progress::Spinner;
 use crate::show;
 

@@ -1,4 +1,5 @@
-//! The command line of UCL-sketch. Thin: all work is in the crates below; one file or folder a command.
+//! The command line of UCL-sketch: options in, answers out; one file or folder a command. Counting,
+//! decoding and measuring are in the crates below.
 
 use std::process::ExitCode;
 
@@ -15,7 +16,6 @@ mod key;
 mod merge;
 mod methods;
 mod plan;
-mod process;
 mod progress;
 mod query;
 mod reference;

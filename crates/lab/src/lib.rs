@@ -39,6 +39,7 @@ pub mod experiment;
 pub mod metrics;
 pub mod plot;
 pub mod predict;
+pub mod process;
 mod recording;
 pub mod registry;
 pub mod reproduce;

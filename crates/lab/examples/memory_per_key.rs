@@ -1,0 +1,53 @@
+//! Memory per known key: our own account of the control plane, and what the process really takes.
+//!
+//! `cargo run --release -p ucl-lab --example memory_per_key [KEYS ...]`: distinct 4-byte keys, each
+//! once, in 64KB with default settings. Every line is a process of its own, because the peak is the
+//! process's. "Peak" includes one view, which holds all answers at once.
+
+use std::error::Error;
+use std::process::Command;
+
+use ucl_lab::process::{peak_resident_bytes, resident_bytes};
+use ucl_sketch::UclSketch;
+
+const NUMBERS: [u32; 3] = [100_000, 650_000, 2_500_000];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [one, keys] = &arguments[..]
+        && one == "one"
+    {
+        return line(keys.parse()?);
+    }
+    let asked: Vec<u32> = arguments.iter().map(|keys| keys.parse()).collect::<Result<_, _>>()?;
+    println!("                          bytes per known key");
+    println!("     keys      known    account   resident       peak   peak / account");
+    for keys in if asked.is_empty() { &NUMBERS } else { &asked[..] } {
+        let status = Command::new(std::env::current_exe()?).args(["one", &keys.to_string()]).status()?;
+        if !status.success() {
+            return Err(format!("the process for {keys} keys failed: {status}").into());
+        }
+    }
+    Ok(())
+}
+
+fn line(keys: u32) -> Result<(), Box<dyn Error>> {
+    let mut sketch = UclSketch::builder().memory("64KB").key_bytes(4).seed(1).build()?;
+    let mut batch = Vec::with_capacity(4096);
+    for start in (0..keys).step_by(4096) {
+        batch.clear();
+        batch.extend((start..keys.min(start.saturating_add(4096))).map(u32::to_le_bytes));
+        sketch.insert_batch(&batch)?;
+    }
+    let resident = resident_bytes();
+    let account = sketch.control_memory().total();
+    let view = sketch.view()?;
+    assert_eq!(view.weight(), u64::from(keys), "every item is counted");
+    let known = view.keys();
+    let peak = peak_resident_bytes();
+    let each = |bytes: Option<usize>| bytes.map_or("unknown".into(), |bytes| (bytes / known.max(1)).to_string());
+    let ratio = peak.map_or("unknown".into(), |peak| format!("{:.1}", peak as f64 / account as f64));
+    let account = each(Some(account));
+    println!("{keys:>9}  {known:>9}  {account:>9}  {:>9}  {:>9}  {ratio:>15}", each(resident), each(peak));
+    Ok(())
+}
