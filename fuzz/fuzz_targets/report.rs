@@ -1,4 +1,5 @@
-//! Bytes from anyone as the messages of a stream: errors, or reports that a control plane can take in.
+//! Bytes from anyone as the messages of a stream: errors, or reports that a control plane can take
+//! in.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

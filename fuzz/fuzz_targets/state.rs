@@ -21,7 +21,8 @@ fuzz_target!(|bytes: &[u8]| {
         };
         let _ = sketch.insert_weighted(&key, u64::from(i) + 1);
     }
-    // A file may ask for any number of iterations, up to a limit that is too high for a fuzzer's patience.
+    // A file may ask for any number of iterations, up to a limit that is too high for a fuzzer's
+    // patience.
     if sketch.with_control(|control| control.settings().em.iterations) < 1000
         && let Ok(view) = sketch.query_view()
     {

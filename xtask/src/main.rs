@@ -1,4 +1,5 @@
-//! Repository chores: `cargo xtask test` is what CI runs, `cargo xtask bench` what the figures in the docs come from.
+//! Repository chores: `cargo xtask test` is what CI runs, `cargo xtask bench` what the figures in
+//! the docs come from.
 
 mod publish;
 mod text;
@@ -52,8 +53,8 @@ fn root() -> PathBuf {
 /// Where property tests read the seed of their random cases.
 const CASES: &str = "PROPTEST_RNG_SEED";
 
-/// Runs cargo in the workspace and says how long it took. Property tests draw the same cases every time, so that what passes
-/// once passes everywhere; [`explore`] draws others.
+/// Runs cargo in the workspace and says how long it took. Property tests draw the same cases every
+/// time, so that what passes once passes everywhere; [`explore`] draws others.
 fn cargo(arguments: &str) -> Result<()> {
     cargo_with(arguments, &[(CASES, &cases())])
 }
@@ -102,8 +103,8 @@ fn explore(from: &str, to: &str) -> Result<()> {
     if failed.is_empty() { Ok(()) } else { bail!("cases found with {CASES}={}", failed.join(", ")) }
 }
 
-/// The differential test with so many checks, each of one key in one view of one program. The seed of the first program comes
-/// from [`CASES`].
+/// The differential test with so many checks, each of one key in one view of one program. The seed
+/// of the first program comes from [`CASES`].
 fn checks(number: &str) -> Result<()> {
     number.parse::<u64>().with_context(|| format!("{number} is not a number of checks"))?;
     let test = "test --locked --config profile.test.overflow-checks=true -p ucl-sketch --test differential";

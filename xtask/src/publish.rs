@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::{cargo, cargo_program, root};
 
-/// Checks the metadata of every published crate and packages all of them. `more` is passed on to cargo.
+/// Checks the metadata of every published crate and packages all of them. `more` is passed on to
+/// cargo.
 pub fn check(more: &str) -> Result<()> {
     let packages = packages()?;
     let (published, private): (Vec<&Value>, Vec<&Value>) = packages.iter().partition(|package| is_published(package));

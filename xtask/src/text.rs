@@ -28,8 +28,8 @@ pub fn check() -> Result<()> {
     if wrong.is_empty() { Ok(()) } else { bail!("{}", wrong.join("\n")) }
 }
 
-/// Reads all files with this extension, with their paths from the root. Hidden folders are left out,
-/// and so is what builds leave behind.
+/// Reads all files with this extension, with their paths from the root. Hidden folders are left
+/// out, and so is what builds leave behind.
 fn files_under(folder: &Path, extension: &str) -> Result<Vec<(String, String)>> {
     let mut files = vec![];
     let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;

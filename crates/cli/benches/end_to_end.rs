@@ -1,9 +1,10 @@
-//! `ucl count FILE` against an exact count of the same file: whole processes, from their start to their end.
+//! `ucl count FILE` against an exact count of the same file: whole processes, from their start to
+//! their end.
 //!
-//! `cargo bench -p ucl-cli`. 2M items of Zipf(1.1) over 100,000 keys, as raw records of 4 bytes and as text, one number a line.
-//! The exact count reads the file at once into a `HashMap` with a fast hasher and prints its 20 most frequent keys, and is
-//! this program, started again. Rounds are interleaved and the fastest of each compared: what disturbs a round only ever
-//! makes it slower.
+//! `cargo bench -p ucl-cli`. 2M items of Zipf(1.1) over 100,000 keys, as raw records of 4 bytes and
+//! as text, one number a line. The exact count reads the file at once into a `HashMap` with a fast
+//! hasher and prints its 20 most frequent keys, and is this program, started again. Rounds are
+//! interleaved and the fastest of each compared: what disturbs a round only ever makes it slower.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

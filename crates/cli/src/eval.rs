@@ -45,10 +45,12 @@ pub struct Args {
 
     /// The sketch's shape by hand in place of a budget, as in slots=3000,width=1024,depth=4.
     ///
-    /// What is not named is as in the paper's 64KB: slots=3000, width=1024, depth=4, bloom-bits=80000, bloom-hashes=8,
-    /// vote-ratio=1, counter-bits=32. The other systems get as many bytes as this shape takes.
+    /// What is not named is as in the paper's 64KB: slots=3000, width=1024, depth=4,
+    /// bloom-bits=80000, bloom-hashes=8, vote-ratio=1, counter-bits=32. The other systems get as
+    /// many bytes as this shape takes.
     ///
-    /// `paper` gives every method the paper's parameters for Retail at each budget: 16KB to 128KB in steps of 16KB, 4-byte keys.
+    /// `paper` gives every method the paper's parameters for Retail at each budget: 16KB to 128KB
+    /// in steps of 16KB, 4-byte keys.
     #[arg(
         long,
         value_name = "SHAPE",
@@ -60,11 +62,13 @@ pub struct Args {
 
     /// UCL-sketch's linear sketch: count-min, count-sketch (signed) or flowradar (a single array).
     ///
-    /// em, delta, refined and map cannot decode count-sketch, nor map flowradar: the method then fails and says so.
+    /// em, delta, refined and map cannot decode count-sketch, nor map flowradar: the method then
+    /// fails and says so.
     #[arg(long, value_name = "SKETCH", default_value_t, help_heading = "Methods")]
     base: Base,
 
-    /// UCL-sketch's heavy part: voting (the paper's), augmented (with exchange) or elastic (buckets).
+    /// UCL-sketch's heavy part: voting (the paper's), augmented (with exchange) or elastic
+    /// (buckets).
     #[arg(long, value_name = "PART", default_value_t, help_heading = "Methods")]
     heavy: HeavyKind,
 
@@ -76,12 +80,14 @@ pub struct Args {
     #[arg(long, value_name = "BITS", value_parser = counter_bits, help_heading = "Methods")]
     counter_bits: Option<CounterBits>,
 
-    /// Which keys are sent: `paper` (evicted ones always), `new` (those the Bloom filter lacks), `refresh` (some of the
-    /// others again) or `rotate` (all again now and then) [default: what suits the decoder; paper with --shape].
+    /// Which keys are sent: `paper` (evicted ones always), `new` (those the Bloom filter lacks),
+    /// `refresh` (some of the others again) or `rotate` (all again now and then) [default: what
+    /// suits the decoder; paper with --shape].
     #[arg(long, value_name = "RULE", help_heading = "Methods")]
     report_rule: Option<ReportRule>,
 
-    /// How many distinct keys to expect, never taken from the truth [default: a quarter of the budget's bytes].
+    /// How many distinct keys to expect, never taken from the truth [default: a quarter of the
+    /// budget's bytes].
     #[arg(long, value_name = "N", help_heading = "Methods")]
     expected_keys: Option<u64>,
 
@@ -121,7 +127,8 @@ pub struct Args {
 
     /// Print one JSON object per method, budget and seed, as each is done.
     ///
-    /// peak_resident_bytes is the most RAM that the process has taken so far, the stream and its exact counts included.
+    /// peak_resident_bytes is the most RAM that the process has taken so far, the stream and its
+    /// exact counts included.
     #[arg(long, help_heading = "Output")]
     json: bool,
 }

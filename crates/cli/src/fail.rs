@@ -26,7 +26,8 @@ pub fn exit_code(result: anyhow::Result<()>) -> ExitCode {
     ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
 }
 
-/// Reports what `clap` found: help and version as they are, mistakes in the style of all other errors.
+/// Reports what `clap` found: help and version as they are, mistakes in the style of all other
+/// errors.
 pub fn wrong_usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         // As above: a reader that has gone is no error.
@@ -38,7 +39,8 @@ pub fn wrong_usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Messages quote the input, which may have anything in it: what a terminal would obey is shown instead.
+/// Messages quote the input, which may have anything in it: what a terminal would obey is shown
+/// instead.
 pub fn harmless(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, char| {
         if ucl_streams::acts_on_terminal(char) && char != '\n' {

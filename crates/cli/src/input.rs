@@ -23,7 +23,8 @@ pub struct InputArgs {
     #[arg(value_name = "INPUT", value_parser = OsStringValueParser::new().try_map(source))]
     pub inputs: Vec<Source>,
 
-    /// Where the key of a record is: lines, field:N, csv:COLUMN, tsv:COLUMN, jsonl:POINTER, fimi, records:BYTES, pcap.
+    /// Where the key of a record is: lines, field:N, csv:COLUMN, tsv:COLUMN, jsonl:POINTER, fimi,
+    /// records:BYTES, pcap.
     ///
     /// lines: the whole line (the default); an empty line is an item with the empty key, printed as
     /// "". field:N: the N-th blank-separated column, as awk counts. csv:COLUMN and tsv:COLUMN: a
@@ -34,7 +35,8 @@ pub struct InputArgs {
     #[arg(short, long, value_name = "FORMAT")]
     pub format: Option<Format>,
 
-    /// Sum a weight instead of counting 1: a column, a field number, a JSON pointer, or `bytes` for captures.
+    /// Sum a weight instead of counting 1: a column, a field number, a JSON pointer, or `bytes` for
+    /// captures.
     #[arg(short, long, value_name = "WHERE")]
     pub weight: Option<String>,
 

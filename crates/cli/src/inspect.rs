@@ -12,7 +12,8 @@ use crate::count::resume::key_bytes;
 use crate::show::{as_text, bytes, count, counted, print};
 use crate::stored::{Stored, earlier_hashes};
 
-/// Show what is in a state file: version, configuration, memory, progress, network, sizes of the sections.
+/// Show what is in a state file: version, configuration, memory, progress, network, sizes of the
+/// sections.
 #[derive(clap::Args)]
 pub struct Args {
     /// What `ucl count --save` wrote.
@@ -97,7 +98,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 impl Inspected {
     fn new(summary: &Summary, bytes: usize, stored: Stored) -> anyhow::Result<Self> {
         let Stored { mut sketch, reading, .. } = stored;
-        // A view knows the keys that only the heavy part has seen, too: the number that every command gives.
+        // A view knows the keys that only the heavy part has seen, too: the number that every
+        // command gives.
         let keys = sketch.query_view()?.keys();
         let part = |(name, bytes): &(&'static str, usize)| Part { name: (*name).to_owned(), bytes: *bytes };
         let parts = |memory: ucl_sketch::Memory| memory.parts().iter().map(part).collect();

@@ -25,7 +25,8 @@ impl Key {
         Self { shown, data }
     }
 
-    /// A known key. If the Bloom filter kept its name from us, there is only its digest, as `digest:…`.
+    /// A known key. If the Bloom filter kept its name from us, there is only its digest, as
+    /// `digest:…`.
     pub fn known(view: &QueryView, format: &Format, id: KeyId) -> Self {
         let registry = view.registry();
         if registry.is_named(id) {
@@ -45,8 +46,8 @@ impl Serialize for Key {
     }
 }
 
-/// A key as data files hold it. In JSON, `key` is its text; where the bytes are not valid UTF-8, `key` is null and
-/// `key_hex` has them in hexadecimal.
+/// A key as data files hold it. In JSON, `key` is its text; where the bytes are not valid UTF-8,
+/// `key` is null and `key_hex` has them in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyData(pub Vec<u8>);
 

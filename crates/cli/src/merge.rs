@@ -11,9 +11,10 @@ use crate::stored::{Difference, Stored};
 
 /// Merge saved states into one that has counted what they all have.
 ///
-/// For streams that were counted apart, on several machines or days, with the same options: --format, --weight and
-/// --seed included (without --seed, every run has another one). Answers and bounds are then those of all streams
-/// together. The states stay as they are, unless OUT is one of them.
+/// For streams that were counted apart, on several machines or days, with the same options:
+/// --format, --weight and --seed included (without --seed, every run has another one). Answers and
+/// bounds are then those of all streams together. The states stay as they are, unless OUT is one of
+/// them.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -21,7 +22,8 @@ pub struct Args {
     #[arg(value_name = "STATE", num_args = 2.., required = true)]
     states: Vec<PathBuf>,
 
-    /// Where the merged state goes: the old file or the new one, whole, whatever happens on the way.
+    /// Where the merged state goes: the old file or the new one, whole, whatever happens on the
+    /// way.
     #[arg(short, long, value_name = "OUT")]
     out: PathBuf,
 }

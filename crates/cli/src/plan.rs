@@ -11,10 +11,11 @@ use crate::show;
 
 /// Predict error and uplink of a memory budget, for each mode.
 ///
-/// Runs the real sketch, in every mode, on a made-up stream with as many keys as you expect, and prints the shapes that the
-/// planner chose, the share of the keys that get through to the control plane, the error per key, and the bytes sent per
-/// item. A real stream may be more or less skewed than the made-up one: see --skew. Where all keys fit into the budget at
-/// hand, a hash map is the better tool; its row says what it takes.
+/// Runs the real sketch, in every mode, on a made-up stream with as many keys as you expect, and
+/// prints the shapes that the planner chose, the share of the keys that get through to the control
+/// plane, the error per key, and the bytes sent per item. A real stream may be more or less skewed
+/// than the made-up one: see --skew. Where all keys fit into the budget at hand, a hash map is the
+/// better tool; its row says what it takes.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -12,8 +12,8 @@ use crate::stored::{Reading, Stored, train_if_not_ready};
 
 /// Ask a saved state for single keys.
 ///
-/// Keys are written as `ucl count` prints them. A learned decoder whose window had not filled up is trained on what there
-/// is before it answers, as `ucl count` does; the state stays as it is.
+/// Keys are written as `ucl count` prints them. A learned decoder whose window had not filled up is
+/// trained on what there is before it answers, as `ucl count` does; the state stays as it is.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -1,4 +1,5 @@
-//! `ucl generate-docs`: the command line reference and the man pages, from the definitions of the commands themselves.
+//! `ucl generate-docs`: the command line reference and the man pages, from the definitions of the
+//! commands themselves.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -9,9 +9,9 @@ use tempfile::NamedTempFile;
 /// More links than this from one to the next are a circle.
 const MOST_LINKS: usize = 40;
 
-/// Writes a file by `fill`. If that fails or the process is killed, an old file stays as it was: the new one is written
-/// beside it, and takes its name and permissions when it is complete. A symbolic link is followed. What is not a regular
-/// file (a pipe, a device) is written directly.
+/// Writes a file by `fill`. If that fails or the process is killed, an old file stays as it was:
+/// the new one is written beside it, and takes its name and permissions when it is complete. A
+/// symbolic link is followed. What is not a regular file (a pipe, a device) is written directly.
 pub fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
     if !is_replaced(path) {
         let mut out = BufWriter::new(File::create(path)?);
@@ -64,7 +64,8 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A new file beside the target, with the permissions of any new file. It is removed if it does not take the target's name.
+/// A new file beside the target, with the permissions of any new file. It is removed if it does not
+/// take the target's name.
 fn temporary(target: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".").suffix(".ucl-tmp");

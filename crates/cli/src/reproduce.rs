@@ -14,9 +14,9 @@ use crate::show;
 
 /// Rerun the paper's experiments: tables, figures and a report.
 ///
-/// What a job finds is stored as soon as it is done: a run that was stopped goes on where it was, and a second one only
-/// draws. Results go to OUT: report.html, a folder of tables (.md, .csv) and figures (.svg, .png) for each experiment,
-/// and one dated file of everything under runs.
+/// What a job finds is stored as soon as it is done: a run that was stopped goes on where it was,
+/// and a second one only draws. Results go to OUT: report.html, a folder of tables (.md, .csv) and
+/// figures (.svg, .png) for each experiment, and one dated file of everything under runs.
 #[derive(clap::Args)]
 #[command(after_help = after_help())]
 pub struct Args {
@@ -36,7 +36,8 @@ pub struct Args {
     #[arg(long, hide = true, conflicts_with = "quick")]
     slice: bool,
 
-    /// Where retail.dat, kosarak.dat and caida.pcap are; `.gz` too [default: generated stand-ins, labelled so].
+    /// Where retail.dat, kosarak.dat and caida.pcap are; `.gz` too [default: generated stand-ins,
+    /// labelled so].
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 
@@ -56,8 +57,8 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
     workers: Option<u16>,
 
-    /// Keep the results in this documentation folder too, and write its results.md and figures; without a NAME only the
-    /// latter.
+    /// Keep the results in this documentation folder too, and write its results.md and figures;
+    /// without a NAME only the latter.
     #[arg(long, value_name = "DIR")]
     docs: Option<PathBuf>,
 }

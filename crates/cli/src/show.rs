@@ -6,7 +6,8 @@ use std::io::Write;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serializer;
 
-/// Prints to standard output. A closed pipe comes back as an error that [`crate::fail`] knows to be none.
+/// Prints to standard output. A closed pipe comes back as an error that [`crate::fail`] knows to be
+/// none.
 pub fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_ref())?;

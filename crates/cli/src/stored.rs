@@ -38,8 +38,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// The first option in which two readings differ. One state holds the counts of one reading only: a mix of columns, or of
-    /// weights and items, would answer no question.
+    /// The first option in which two readings differ. One state holds the counts of one reading
+    /// only: a mix of columns, or of weights and items, would answer no question.
     pub fn difference(&self, other: &Self) -> Option<Difference> {
         let format = |reading: &Self| Some(reading.format.to_string());
         let weight = |reading: &Self| reading.weight.clone();
@@ -110,7 +110,8 @@ pub fn earlier_hashes(seed: Seed) -> Option<&'static str> {
     )
 }
 
-/// While the window has not filled up, trains on what there is, rather than answer by another decoder.
+/// While the window has not filled up, trains on what there is, rather than answer by another
+/// decoder.
 pub fn train_if_not_ready(sketch: &mut UclSketch) -> Result<(), Fault> {
     let ready = sketch.with_control(|control| control.network().is_none_or(|network| network.is_ready()));
     if ready { Ok(()) } else { sketch.train() }

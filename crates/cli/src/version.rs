@@ -1,4 +1,5 @@
-//! What `ucl --version` says beyond the number: how it was built, and which vector instructions this machine gives it.
+//! What `ucl --version` says beyond the number: how it was built, and which vector instructions
+//! this machine gives it.
 
 use std::sync::LazyLock;
 
@@ -20,7 +21,8 @@ pub fn long() -> &'static str {
 /// What this build reads, decodes with and writes. All of it is always built in.
 const FEATURES: &str = "gzip, zstd, pcap, pcapng, learned decoder, parquet";
 
-/// The widest kernels that the network's training dispatches to on this machine, and what they were chosen by.
+/// The widest kernels that the network's training dispatches to on this machine, and what they were
+/// chosen by.
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 fn kernels() -> String {
     macro_rules! found {

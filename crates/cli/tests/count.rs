@@ -213,7 +213,8 @@ fn json_is_one_line_in_the_documented_order() {
     assert!(order.map(at).is_sorted(), "{out}");
 }
 
-/// Three inputs by two data planes: the same totals, exact here, and the summary says how it was done.
+/// Three inputs by two data planes: the same totals, exact here, and the summary says how it was
+/// done.
 #[test]
 fn several_inputs_are_counted_side_by_side() {
     let folder = Folder::with("a", words());
@@ -456,7 +457,8 @@ fn answers_come_by_the_clock_and_signals_end_the_input() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // The pipe stays open and silent: the answer must come anyway, and the signal must not wait for input.
+        // The pipe stays open and silent: the answer must come anyway, and the signal must not wait
+        // for input.
         let mut input = child.stdin.take().unwrap();
         input.write_all(b"one\ntwo\none\n").unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());

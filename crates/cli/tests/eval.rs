@@ -1,5 +1,5 @@
-//! `ucl eval` and `ucl methods` as a person sees them. Times are cut off; figures of the learned decoder are not pinned,
-//! for CPUs with other vector units round its matrix products differently.
+//! `ucl eval` and `ucl methods` as a person sees them. Times are cut off; figures of the learned
+//! decoder are not pinned, for CPUs with other vector units round its matrix products differently.
 
 mod common;
 
@@ -135,7 +135,8 @@ fn other_base_sketches_and_heavy_parts() {
             assert!(rows[0]["memory_used"].as_u64() <= Some(4096));
         }
     }
-    // What cannot be decoded is named, beside what can; if there is nothing else, the command fails.
+    // What cannot be decoded is named, beside what can; if there is nothing else, the command
+    // fails.
     let run = folder.run("eval zipf:1.1:3000:500 --memory 4KB --method ucl-lsmr,ucl-em --base count-sketch");
     let note = run.out.lines().last().unwrap();
     let why = "the decoder 'em' cannot decode this sketch: it needs columns without negative coefficients";

@@ -52,7 +52,8 @@ fn running_out_of_memory_is_an_error() {
     }
 }
 
-/// Two runs that save to a link whose target is not there yet: the target is written, the link stays.
+/// Two runs that save to a link whose target is not there yet: the target is written, the link
+/// stays.
 #[cfg(unix)]
 #[test]
 fn a_state_is_saved_where_a_link_leads() {

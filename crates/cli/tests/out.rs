@@ -5,7 +5,8 @@ mod common;
 use common::Folder;
 use serde_json::Value;
 
-/// A tab, control characters, quotes, bytes that are not UTF-8, what looks like an escape, nothing at all.
+/// A tab, control characters, quotes, bytes that are not UTF-8, what looks like an escape, nothing
+/// at all.
 const ODD: [&[u8]; 12] = [
     b"plain",
     b"",
@@ -51,10 +52,12 @@ fn key_of_json(row: &Value) -> Vec<u8> {
     }
 }
 
-/// The values of the first column, which is plain byte arrays in pages of at most 1 MB: here in one.
+/// The values of the first column, which is plain byte arrays in pages of at most 1 MB: here in
+/// one.
 fn keys_of_parquet(file: &[u8], keys: usize) -> Vec<Vec<u8>> {
     assert!(file.starts_with(b"PAR1") && file.ends_with(b"PAR1"));
-    // The page header ends its two nested structs with a zero byte each, after five numbers that are none.
+    // The page header ends its two nested structs with a zero byte each, after five numbers that
+    // are none.
     let end_of_header = 4 + file[4..].windows(2).position(|pair| pair == [0, 0]).unwrap() + 2;
     let mut rest = &file[end_of_header..];
     let key = |_| {

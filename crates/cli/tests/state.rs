@@ -212,7 +212,8 @@ fn files_that_cannot_be_used() {
     insta::assert_snapshot!(cases.map(message).join("\n"));
 }
 
-/// Killed at whatever moment of a save: the file is an old state or a new one, whole, and the next run can go on with it.
+/// Killed at whatever moment of a save: the file is an old state or a new one, whole, and the next
+/// run can go on with it.
 #[test]
 fn killed_while_saving_leaves_a_whole_file() {
     let folder = Folder::new();

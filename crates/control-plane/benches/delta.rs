@@ -1,5 +1,6 @@
-//! Delta decoding: items a second on one thread and on two, for a million items of Zipf(1) over so many keys; the fastest of
-//! 25 rounds. (What still waits for its block to fill at the end is not decoded, for both alike.)
+//! Delta decoding: items a second on one thread and on two, for a million items of Zipf(1) over so
+//! many keys; the fastest of 25 rounds. (What still waits for its block to fill at the end is not
+//! decoded, for both alike.)
 //!
 //! `cargo bench -p ucl-control-plane`
 
@@ -12,8 +13,8 @@ use ucl_streams::ZipfKeys;
 
 const ITEMS: usize = 1 << 20;
 
-/// Keys, items between cuts and counters a row: near the planner's choices for Retail and for CAIDA-like
-/// packets; in the last an epoch touches few of the counters.
+/// Keys, items between cuts and counters a row: near the planner's choices for Retail and for
+/// CAIDA-like packets; in the last an epoch touches few of the counters.
 const CASES: [(u32, usize, u32); 5] = [
     (16_470, 65_536, 9_338),
     (16_470, 16_384, 9_338),
@@ -66,8 +67,9 @@ fn decoding(keys: u32, interval: usize, width: u32, pool: &ThreadPool) -> Durati
     control.decoding()
 }
 
-/// Keeps all threads busy until each has a core. A thread that sleeps may wake up on the core of the one that woke it, and on virtual
-/// machines stay there for many milliseconds, the other core being idle: that would measure one core, not two.
+/// Keeps all threads busy until each has a core. A thread that sleeps may wake up on the core of
+/// the one that woke it, and on virtual machines stay there for many milliseconds, the other core
+/// being idle: that would measure one core, not two.
 fn take_a_core_each() {
     let start = Instant::now();
     rayon::broadcast(|_| while start.elapsed() < Duration::from_millis(30) {});

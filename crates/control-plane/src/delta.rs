@@ -1,29 +1,32 @@
 //! Delta: every epoch decoded on its own, and added up.
 //!
-//! The difference of two successive cuts is the same system `y = A x` for just the items in between, and far sparser:
-//! most known keys have an empty counter, and are out. What is left often *peels* (a counter with a single candidate is
-//! that key's count), and EM needs to share out only the rest. The sum over epochs is the estimate.
+//! The difference of two successive cuts is the same system `y = A x` for just the items in
+//! between, and far sparser: most known keys have an empty counter, and are out. What is left often
+//! *peels* (a counter with a single candidate is that key's count), and EM needs to share out only
+//! the rest. The sum over epochs is the estimate.
 //!
 //! For one epoch:
 //!
-//! 1. **What is known is taken off.** A key that held a heavy slot at the last cut and lost it since went into the
-//!    sketch with at least the count it had then.
-//! 2. **Candidates**: keys known by the end of the epoch whose counters all changed; of those that became known later in the
-//!    block, the ones that the filter had lost.
+//! 1. **What is known is taken off.** A key that held a heavy slot at the last cut and lost it
+//!    since went into the sketch with at least the count it had then.
+//! 2. **Candidates**: keys known by the end of the epoch whose counters all changed; of those that
+//!    became known later in the block, the ones that the filter had lost.
 //! 3. **Peeling** gives exact counts as far as it goes.
-//! 4. **EM** on the rest, from the running rate: a key's mean per epoch so far + 0.01, at most its smallest counter; + 1
-//!    if it was first reported in this epoch. The start is the prior.
+//! 4. **EM** on the rest, from the running rate: a key's mean per epoch so far + 0.01, at most its
+//!    smallest counter; + 1 if it was first reported in this epoch. The start is the prior.
 //!
-//! The rates are frozen for a block of [`BLOCK`] epochs (of long ones fewer: [`ROOM`]), so that a block decodes in parallel and
-//! the answer does not depend on the number of threads.
+//! The rates are frozen for a block of [`BLOCK`] epochs (of long ones fewer: [`ROOM`]), so that a
+//! block decodes in parallel and the answer does not depend on the number of threads.
 //!
-//! **Bounds.** In one epoch a key cannot have more than its smallest counter holds; over epochs the minima add up, which
-//! is far tighter than the minimum of the sums. A key that the Bloom filter did not have when it was reported was never in
-//! the sketch before. For one that the filter lost at first and that became known later, the cumulative counters at that
-//! time stand in for the epochs before.
+//! **Bounds.** In one epoch a key cannot have more than its smallest counter holds; over epochs the
+//! minima add up, which is far tighter than the minimum of the sums. A key that the Bloom filter
+//! did not have when it was reported was never in the sketch before. For one that the filter lost
+//! at first and that became known later, the cumulative counters at that time stand in for the
+//! epochs before.
 //!
-//! **Limits.** Mass of lost keys ends up with known keys that share counters with them, except where it can be told: a
-//! counter without a candidate, and peels that would leave a counter negative, are counted as *unexplained*.
+//! **Limits.** Mass of lost keys ends up with known keys that share counters with them, except
+//! where it can be told: a counter without a candidate, and peels that would leave a counter
+//! negative, are counted as *unexplained*.
 
 mod decode;
 
@@ -46,19 +49,21 @@ use crate::series::{EpochCounts, Series};
 use crate::tally::Tally;
 use crate::tight;
 
-/// Epochs that share one set of rates, at most. One of them is decoded a second time, for the check: 16 pieces of work, as many for
-/// each of 2, 4 or 8 threads. (With 16 epochs one of two threads was idle for half a piece: 1.75 times the speed of one in place of 1.82.)
+/// Epochs that share one set of rates, at most. One of them is decoded a second time, for the
+/// check: 16 pieces of work, as many for each of 2, 4 or 8 threads. (With 16 epochs one of two
+/// threads was idle for half a piece: 1.75 times the speed of one in place of 1.82.)
 pub const BLOCK: usize = Candidates::MOST_EPOCHS - 1;
 
 /// A block has so many epochs at least: enough for some threads.
 const BLOCK_AT_LEAST: usize = 3;
 
-/// So many bytes per known key may wait to be decoded; a block is full that would take more with another epoch. (How long blocks are hardly
-/// matters for errors: on real and made-up streams they were the same within one percent with blocks of 1 to 16.)
+/// So many bytes per known key may wait to be decoded; a block is full that would take more with
+/// another epoch. (How long blocks are hardly matters for errors: on real and made-up streams they
+/// were the same within one percent with blocks of 1 to 16.)
 pub const ROOM: usize = 12;
 
-/// Ranges of columns that are added up at the same time: more than threads, for early columns are those of frequent keys, and have most
-/// of the work.
+/// Ranges of columns that are added up at the same time: more than threads, for early columns are
+/// those of frequent keys, and have most of the work.
 const RANGES: usize = 16;
 
 /// Delta's decoder.
@@ -156,7 +161,8 @@ pub(crate) struct Epoch {
     pub known: u32,
     /// The first of them that was reported in this epoch.
     pub first_new: u32,
-    /// Those of the new ones whose keys the Bloom filter had lost, and that are looked for in the epochs before ([`worth_a_look`]).
+    /// Those of the new ones whose keys the Bloom filter had lost, and that are looked for in the
+    /// epochs before ([`worth_a_look`]).
     pub late: Vec<ColumnId>,
     /// Columns of keys that lost their heavy slot, with the count they held at the last cut.
     pub evicted: Vec<(ColumnId, u64)>,
@@ -166,8 +172,9 @@ pub(crate) struct Epoch {
     pub items: u64,
 }
 
-/// The late columns whose keys are looked for in the epochs before. Once a filter has been emptied every new key is late, for it may
-/// have been lost before; but hardly any was, and candidates that cannot be told apart would only blur the others.
+/// The late columns whose keys are looked for in the epochs before. Once a filter has been emptied
+/// every new key is late, for it may have been lost before; but hardly any was, and candidates that
+/// cannot be told apart would only blur the others.
 fn worth_a_look(rule: ReportRule, late: Vec<ColumnId>) -> Vec<ColumnId> {
     if rule == ReportRule::Rotate { Vec::new() } else { late }
 }
@@ -272,7 +279,8 @@ impl Totals {
         self.checked
     }
 
-    /// Hands over the sums, and starts again from zero for other columns; how well epochs were decoded stays.
+    /// Hands over the sums, and starts again from zero for other columns; how well epochs were
+    /// decoded stays.
     pub fn restart(&mut self) -> Self {
         let checked = self.checked;
         std::mem::replace(self, Self { checked, ..Self::default() })
@@ -298,15 +306,17 @@ impl Totals {
         tight::grow(&mut self.estimates, known, 0.0);
     }
 
-    /// An epoch with these counters is added to one in which these columns were new. Their bounds have what the first part allows, and the
-    /// sum of both will add nothing to them: they get what the second part allows now.
+    /// An epoch with these counters is added to one in which these columns were new. Their bounds
+    /// have what the first part allows, and the sum of both will add nothing to them: they get what
+    /// the second part allows now.
     fn new_in_the_first_part(&mut self, columns: &Columns, new: Range<u32>, counters: impl Fn(usize) -> i64) {
         for column in new {
             self.uppers[column as usize] += least(columns.indices(ColumnId(column)), &counters);
         }
     }
 
-    /// Decodes a block of epochs of a segment, in parallel, and adds it up; `series` gets each epoch's counts.
+    /// Decodes a block of epochs of a segment, in parallel, and adds it up; `series` gets each
+    /// epoch's counts.
     fn add_block(
         &mut self,
         segment: &Segment,
@@ -318,7 +328,8 @@ impl Totals {
             return Ok(());
         }
         let keys = segment.keys();
-        // One way into the thread pool, and not one for every step: each would wait for the threads to wake up.
+        // One way into the thread pool, and not one for every step: each would wait for the threads
+        // to wake up.
         let decoded = rayon::scope(|_| self.decode(segment, block, options))?;
         for (epoch, decoded) in block.iter().zip(decoded) {
             self.unexplained += decoded.unexplained;
@@ -349,7 +360,8 @@ impl Totals {
         Ok(decoded)
     }
 
-    /// Adds what the epochs gave, in parallel for ranges of columns: for each in the order of the epochs.
+    /// Adds what the epochs gave, in parallel for ranges of columns: for each in the order of the
+    /// epochs.
     fn add_up(&mut self, block: &[&Epoch], decoded: &[Decoded]) {
         let range = self.estimates.len().div_ceil(RANGES).max(1);
         let ranges = self.estimates.par_chunks_mut(range).zip(self.uppers.par_chunks_mut(range)).enumerate();
@@ -359,7 +371,8 @@ impl Totals {
                 let mut add = |column: ColumnId, value: f64, upper: u64| {
                     let at = column.0 as usize - first;
                     estimates[at] += value;
-                    // A key first reported in this epoch, or later, already has its bound from the cumulative counters.
+                    // A key first reported in this epoch, or later, already has its bound from the
+                    // cumulative counters.
                     uppers[at] += if column.0 < epoch.first_new { upper } else { 0 };
                 };
                 let own = first..first + range;

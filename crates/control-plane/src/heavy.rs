@@ -7,8 +7,8 @@ use ucl_data_plane::{Memory, OutOfMemory, filled};
 
 use crate::registry::KeyId;
 
-/// A slot's holder and the exact weight it held: 0 if it was flushed or exchanged into the sketch, and then it may be hit
-/// again without a word about who it is.
+/// A slot's holder and the exact weight it held: 0 if it was flushed or exchanged into the sketch,
+/// and then it may be hit again without a word about who it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Held {
     pub key: KeyId,
@@ -34,7 +34,8 @@ impl HeavyMirror {
         self.slots.len()
     }
 
-    /// A slot is reported for the cut under way: those that changed are, in their order. The one before, if that is not so.
+    /// A slot is reported for the cut under way: those that changed are, in their order. The one
+    /// before, if that is not so.
     pub fn report(&mut self, slot: u32) -> Result<(), u32> {
         let before = self.reported.replace(slot);
         before.filter(|&before| before >= slot).map_or(Ok(()), Err)
@@ -55,8 +56,9 @@ impl HeavyMirror {
         self.slots[slot as usize].is_some()
     }
 
-    /// A slot changed. `holder` is given if it was taken since the last cut; the former holder, which was then evicted
-    /// with at least the count it had, is returned. `changes` gets what each key gained or lost here.
+    /// A slot changed. `holder` is given if it was taken since the last cut; the former holder,
+    /// which was then evicted with at least the count it had, is returned. `changes` gets what each
+    /// key gained or lost here.
     pub fn change(
         &mut self,
         slot: u32,

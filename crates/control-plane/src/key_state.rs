@@ -13,8 +13,9 @@ impl KeyState {
     const ENTERED: u64 = 1 << 63;
     const HOT: u64 = 1 << 62;
 
-    /// Weight that is known to be in the sketch: what the key held in the heavy part when it was last seen there.
-    /// (A slot holds less than 2^32, so 2^62 would take a billion evictions of full slots.)
+    /// Weight that is known to be in the sketch: what the key held in the heavy part when it was
+    /// last seen there. (A slot holds less than 2^32, so 2^62 would take a billion evictions of
+    /// full slots.)
     pub fn floor(self) -> u64 {
         self.0 & (Self::HOT - 1)
     }

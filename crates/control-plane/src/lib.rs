@@ -1,7 +1,8 @@
 //! The slow half of UCL-sketch: what runs beside the stream, with a server's memory.
 //!
-//! It keeps a [`Registry`] of the keys that the data plane reported, rebuilds the counters exactly from remainders and
-//! carries ([`Segment`]), and turns them back into counts per key with a [`decoder`]:
+//! It keeps a [`Registry`] of the keys that the data plane reported, rebuilds the counters exactly
+//! from remainders and carries ([`Segment`]), and turns them back into counts per key with a
+//! [`decoder`]:
 //!
 //! ```text
 //! reports -> registry + segment + window -> decoder (classic | learned | delta) -> QueryView
@@ -10,18 +11,18 @@
 //!
 //! # What is guaranteed
 //!
-//! - `lower <= true count <= upper` for every key, known or not, at any moment. (Count Sketch's are wide;
-//!   [`QueryView::probable`] has tighter ones that hold with a stated probability.)
-//! - A lost, repeated or reordered cut, carry or slot is detected: the rows of counters must add up to what entered the sketch, and with
-//!   what the heavy part holds to the stream.
-//! - A sketch that changes in mid-stream, or is merged with another, forgets nothing: `answer(key)` is the sum over all
-//!   [segments](ChangeKind).
+//! - `lower <= true count <= upper` for every key, known or not, at any moment. (Count Sketch's are
+//!   wide; [`QueryView::probable`] has tighter ones that hold with a stated probability.)
+//! - A lost, repeated or reordered cut, carry or slot is detected: the rows of counters must add up
+//!   to what entered the sketch, and with what the heavy part holds to the stream.
+//! - A sketch that changes in mid-stream, or is merged with another, forgets nothing: `answer(key)`
+//!   is the sum over all [segments](ChangeKind).
 //! - Asking changes nothing: [`ControlPlane::view`] peeks.
 //!
 //! # What is not
 //!
-//! Keys that the Bloom filter lost are answered 0 (within their bounds); their number is estimated by
-//! [`QueryView::estimated_lost_keys`].
+//! Keys that the Bloom filter lost are answered 0 (within their bounds); their number is estimated
+//! by [`QueryView::estimated_lost_keys`].
 
 mod appended;
 pub mod decoder;

@@ -1,4 +1,5 @@
-//! An epoch's counters while they wait for their block: mostly small, so mostly four or eight bits each.
+//! An epoch's counters while they wait for their block: mostly small, so mostly four or eight bits
+//! each.
 
 use serde::{Deserialize, Serialize};
 use ucl_data_plane::{Inconsistent, ensure};
@@ -6,8 +7,8 @@ use ucl_equations::sparse::{Shrunk, Touched};
 
 /// Whole numbers packed into 4 or 8 bits, with those that do not fit on the side.
 ///
-/// A block of epochs waits to be decoded together; as 64-bit words they would be by far the largest part of a control
-/// plane with few keys.
+/// A block of epochs waits to be decoded together; as 64-bit words they would be by far the largest
+/// part of a control plane with few keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Packed {
     /// Low nibble first; the largest value of a cell says "on the side".
@@ -24,7 +25,8 @@ impl Packed {
         Self::of_bytes(values.iter().map(|&value| byte(value)).collect(), Vec::new(), |at| values[at])
     }
 
-    /// Packs values that are bytes but for some places: what comes after goes by bytes, many at once.
+    /// Packs values that are bytes but for some places: what comes after goes by bytes, many at
+    /// once.
     pub fn of_bytes(mut bytes: Vec<u8>, others: Vec<usize>, value: impl Fn(usize) -> i64) -> Self {
         others.into_iter().for_each(|at| bytes[at] = byte(value(at)));
         let len = bytes.len();
@@ -157,7 +159,8 @@ fn nibble(cells: &[u8], at: usize) -> u8 {
     cells[at / 2] >> (at % 2 * 4) & 15
 }
 
-/// The value, or 255 for all that is beyond a byte. As unsigned numbers, negative ones are large too.
+/// The value, or 255 for all that is beyond a byte. As unsigned numbers, negative ones are large
+/// too.
 fn byte(value: i64) -> u8 {
     (value as u64).min(255) as u8
 }

@@ -56,7 +56,8 @@ pub struct ControlPlane {
     pub(crate) mode: Mode,
     /// Segments that are sealed.
     pub(crate) past: Arc<Past>,
-    /// Closed segments that are still decoded together with the open one: [`ChangeKind::PaperColumns`](crate::ChangeKind::PaperColumns).
+    /// Closed segments that are still decoded together with the open one:
+    /// [`ChangeKind::PaperColumns`](crate::ChangeKind::PaperColumns).
     pub(crate) appended: Appended,
     pub(crate) cuts: u64,
     /// Time spent on decoding closed epochs.
@@ -145,7 +146,8 @@ impl ControlPlane {
         self.cuts
     }
 
-    /// Time spent so far on decoding epochs as they close (delta); what a view decodes comes on top.
+    /// Time spent so far on decoding epochs as they close (delta); what a view decodes comes on
+    /// top.
     pub fn decoding(&self) -> Duration {
         self.decoding
     }
@@ -160,12 +162,14 @@ impl ControlPlane {
         self.fault.get_or_insert(Fault::Link(why));
     }
 
-    /// While lagging, delta adds a closed epoch to the one before it that still waits: less resolution, nothing lost.
+    /// While lagging, delta adds a closed epoch to the one before it that still waits: less
+    /// resolution, nothing lost.
     pub fn set_lagging(&mut self, lagging: bool) {
         self.lagging = lagging;
     }
 
-    /// Takes one report. After one that contradicts those before, nothing is taken in any more, and every call says so.
+    /// Takes one report. After one that contradicts those before, nothing is taken in any more, and
+    /// every call says so.
     pub fn accept(&mut self, report: Report<'_>) -> Result<(), Fault> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
@@ -207,7 +211,8 @@ impl ControlPlane {
                 if new || !self.registry.is_named(id) {
                     Arc::make_mut(&mut self.registry).give_name(id, bytes);
                 }
-                // First sight is not yet the sketch; but the key may enter it unseen, so it needs a column.
+                // First sight is not yet the sketch; but the key may enter it unseen, so it needs a
+                // column.
                 (id, false)
             }
         };

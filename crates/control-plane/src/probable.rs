@@ -1,24 +1,29 @@
-//! Count Sketch's probable bounds, by the median of a key's counters (Charikar, Chen and Farach-Colton, ICALP 2002).
+//! Count Sketch's probable bounds, by the median of a key's counters (Charikar, Chen and
+//! Farach-Colton, ICALP 2002).
 //!
-//! In every row `sign · y = x + e`, and the others' weights in `e` have random signs: they cancel on average, `e` is as often
-//! positive as negative, and its variance is at most `F₂ / w` with `F₂ = Σ x²`. By Chebyshev's inequality a row is too large by
-//! more than `c · √(F₂ / w)` with probability `p <= 1 / (2 c²)` at most, and as often too small. The median of `d` rows is, only
+//! In every row `sign · y = x + e`, and the others' weights in `e` have random signs: they cancel
+//! on average, `e` is as often positive as negative, and its variance is at most `F₂ / w` with
+//! `F₂ = Σ x²`. By Chebyshev's inequality a row is too large by more than `c · √(F₂ / w)` with
+//! probability `p <= 1 / (2 c²)` at most, and as often too small. The median of `d` rows is, only
 //! if at least `m = ⌈d / 2⌉` of them are:
 //!
 //! ```text
 //! P( |median - x| > c · √(F₂ / w) )  <=  2 · Σ_{j >= m} C(d, j) p^j (1 - p)^(d - j)
 //! ```
-//! `c` is chosen so that this, and what may be wrong with `F₂`, is 5%: 2.7 for four rows, 4.5 for one. `F₂` is bounded by the
-//! counters themselves. A row's sum of squares has the mean `F₂` and the variance `2 F₂² / w` at most, so it is below `F₂ / 2` with
-//! probability `8 / (w + 8)` at most (Cantelli), and the largest of `d` rows with the `d`-th power of that. Where that is not small,
+//! `c` is chosen so that this, and what may be wrong with `F₂`, is 5%: 2.7 for four rows, 4.5 for
+//! one. `F₂` is bounded by the counters themselves. A row's sum of squares has the mean `F₂` and
+//! the variance `2 F₂² / w` at most, so it is below `F₂ / 2` with probability `8 / (w + 8)` at most
+//! (Cantelli), and the largest of `d` rows with the `d`-th power of that. Where that is not small,
 //! `F₂ <= W²` serves, which is certain.
 //!
-//! This takes the hash for random, and a key that was chosen without looking at the seed. The guaranteed bound, `min over rows
-//! (sign · y + W) / 2`, needs neither, but grows with the whole weight `W` and not with the root of `F₂ / w`.
+//! This takes the hash for random, and a key that was chosen without looking at the seed. The
+//! guaranteed bound, `min over rows (sign · y + W) / 2`, needs neither, but grows with the whole
+//! weight `W` and not with the root of `F₂ / w`.
 
 use ucl_data_plane::Geometry;
 
-/// The probability with which [`QueryView::probable`](crate::QueryView::probable) bounds a key's count.
+/// The probability with which [`QueryView::probable`](crate::QueryView::probable) bounds a key's
+/// count.
 pub const PROBABILITY: f64 = 0.95;
 
 /// How much of it may be spent on a wrong `F₂`.
@@ -57,7 +62,8 @@ impl MedianBound {
     }
 }
 
-/// The `c` with which the median of `rows` rows fails with probability `fails`, on both sides together.
+/// The `c` with which the median of `rows` rows fails with probability `fails`, on both sides
+/// together.
 fn deviations(rows: usize, fails: f64) -> f64 {
     let tail = |p: f64| {
         let mut term = (1.0 - p).powi(rows as i32);

@@ -1,7 +1,7 @@
 //! Every key that the control plane knows, each with a number that never moves.
 //!
-//! Keys are found by what the data plane's slots hold: the key itself, or the digest of a key of any
-//! length. The hash is the data plane's own function.
+//! Keys are found by what the data plane's slots hold: the key itself, or the digest of a key of
+//! any length. The hash is the data plane's own function.
 
 mod names;
 
@@ -40,16 +40,17 @@ pub struct Registry {
     #[serde(skip)]
     before: Option<Arc<Registry>>,
     format: KeyFormat,
-    // Of the seed, what digests come from; the rest is the first configuration's, and after a load the last one's: where a
-    // key sits in the table is nobody's business. The table follows from the keys.
+    // Of the seed, what digests come from; the rest is the first configuration's, and after a load
+    // the last one's: where a key sits in the table is nobody's business. The table follows from
+    // the keys.
     seed: HashSeed,
     #[serde(skip)]
     table: HashTable<u32>,
     /// What sits in slots: `slot_bytes` bytes per key.
     #[serde(with = "serde_bytes")]
     identities: Vec<u8>,
-    /// Keys in full whose digest does not tell them; none for fixed sizes, where the identity is the key. A key with no
-    /// bytes here was seen only by its digest.
+    /// Keys in full whose digest does not tell them; none for fixed sizes, where the identity is
+    /// the key. A key with no bytes here was seen only by its digest.
     names: Names,
 }
 
@@ -173,8 +174,8 @@ impl Registry {
         Ok(self.intern(identity))
     }
 
-    /// Gives a key its full name, unless it has one (long keys only). It may have been known by its digest alone; then every later name
-    /// moves: rare.
+    /// Gives a key its full name, unless it has one (long keys only). It may have been known by its
+    /// digest alone; then every later name moves: rare.
     pub fn give_name(&mut self, id: KeyId, name: &[u8]) {
         debug_assert!(self.format == KeyFormat::Digest);
         if self.is_named(id) {
@@ -187,7 +188,8 @@ impl Registry {
         }
     }
 
-    /// Learns all keys of another registry of the same format and digests; their numbers here, in order.
+    /// Learns all keys of another registry of the same format and digests; their numbers here, in
+    /// order.
     pub(crate) fn merge(&mut self, other: &Self) -> Vec<KeyId> {
         let learn = |theirs: KeyId| {
             let id = self.intern(other.identity_of(theirs)).0;
@@ -216,7 +218,8 @@ impl Registry {
         &owner.identities[own * bytes..][..bytes]
     }
 
-    /// The key, or the digest of one whose name never arrived (the Bloom filter claimed it): see [`Registry::is_named`].
+    /// The key, or the digest of one whose name never arrived (the Bloom filter claimed it): see
+    /// [`Registry::is_named`].
     pub fn key(&self, id: KeyId) -> &[u8] {
         self.own_bytes(id).unwrap_or_else(|| self.identity_of(id))
     }
@@ -282,7 +285,8 @@ struct Written<'a> {
 const MOST_ALIKE: usize = 64;
 
 impl Registry {
-    /// Makes a registry that was just read usable, or says why it cannot be one of this configuration.
+    /// Makes a registry that was just read usable, or says why it cannot be one of this
+    /// configuration.
     pub(crate) fn restored(mut self, config: &Config) -> Result<Self, Inconsistent> {
         let bytes = config.keys.slot_bytes();
         let held = self.identities.len();

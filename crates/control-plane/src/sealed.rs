@@ -1,19 +1,22 @@
 //! Segments that are past: their configuration is no longer counted in, their counts stay.
 //!
-//! When the sketch's hashes or sizes change, the counters up to then are decoded one last time and the result is frozen:
+//! When the sketch's hashes or sizes change, the counters up to then are decoded one last time and
+//! the result is frozen:
 //!
 //! ```text
 //! answer(key) = held in the heavy part + Σ over sealed segments (frozen) + the open segment (decoded)
 //! ```
 //!
-//! Bounds are sums as well: a key that has a column in a segment brings that column's bounds, any other key at most the
-//! smallest of the counters it would have used there. So what was known before a change stays known, at once.
+//! Bounds are sums as well: a key that has a column in a segment brings that column's bounds, any
+//! other key at most the smallest of the counters it would have used there. So what was known
+//! before a change stays known, at once.
 //!
 //! # Dropping
 //!
-//! A sealed segment can be dropped, the oldest first, to save memory or because its counts no longer matter. Answers then
-//! count from the moment it was sealed. The heavy part, which moved on from segment to segment, still holds weight from
-//! before; it is known how much it held at that moment, and that is taken off.
+//! A sealed segment can be dropped, the oldest first, to save memory or because its counts no
+//! longer matter. Answers then count from the moment it was sealed. The heavy part, which moved on
+//! from segment to segment, still holds weight from before; it is known how much it held at that
+//! moment, and that is taken off.
 
 use std::sync::Arc;
 
@@ -36,9 +39,10 @@ pub enum ChangeKind {
     /// They are decoded and frozen.
     #[default]
     Sealed,
-    /// As in the paper's "Coping with Sketch Changes": the same counters go on and keys get new columns beside their old
-    /// ones, all decoded together. For measuring it: there are twice the unknowns to the same equations. Only for
-    /// rehashing, and not for delta, which decodes every epoch on its own anyway; other changes seal.
+    /// As in the paper's "Coping with Sketch Changes": the same counters go on and keys get new
+    /// columns beside their old ones, all decoded together. For measuring it: there are twice the
+    /// unknowns to the same equations. Only for rehashing, and not for delta, which decodes every
+    /// epoch on its own anyway; other changes seal.
     PaperColumns,
 }
 
@@ -105,7 +109,8 @@ pub(crate) struct Sealed {
 /// The moment when a segment was sealed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct End {
-    /// Which of the merged streams, 0 for the first; those up to `through` had become one with it by then.
+    /// Which of the merged streams, 0 for the first; those up to `through` had become one with it
+    /// by then.
     pub stream: u32,
     pub through: u32,
     /// Items inserted up to then.
@@ -129,7 +134,8 @@ impl End {
 }
 
 impl Sealed {
-    /// Freezes a segment, by what was decoded for each of its columns and the most that each can hold.
+    /// Freezes a segment, by what was decoded for each of its columns and the most that each can
+    /// hold.
     pub fn new(
         segment: Segment,
         decoded: &[f64],
@@ -220,7 +226,8 @@ impl Past {
         self.dropped.iter().flat_map(|end| &*end.held)
     }
 
-    /// Takes over the past of a stream that is merged into this one, whose keys are numbered by `ids` here.
+    /// Takes over the past of a stream that is merged into this one, whose keys are numbered by
+    /// `ids` here.
     pub fn merge(&mut self, other: &Self, ids: &[KeyId]) {
         let streams = self.streams + 1;
         for sealed in &other.sealed {
@@ -229,8 +236,8 @@ impl Past {
             self.sealed.push(Arc::new(Sealed { segment, parts: sealed.parts.clone(), end }));
         }
         self.dropped.extend(other.dropped.iter().map(|end| end.renumbered(ids, streams)));
-        // Each stream's segments stay in their order, for the sort is stable: also one that ended where those merged into it
-        // had, because nothing came in between.
+        // Each stream's segments stay in their order, for the sort is stable: also one that ended
+        // where those merged into it had, because nothing came in between.
         self.sealed.sort_by_key(|sealed| sealed.end.items);
         self.streams += other.streams + 1;
     }

@@ -1,9 +1,10 @@
 //! A segment: one configuration of the linear sketch, with its columns and its counters.
 //!
-//! Counters arrive as remainders with carries; the segment rebuilds what 64-bit counters would hold, and checks it:
-//! every row of unsigned counters must add up to the weight that the data plane says it put in. A lost, repeated or
-//! reordered carry or cut breaks that sum, and is named, never silently wrong. (Signed counters have no such sum: their carries are
-//! checked, and their cuts only by the link, whose messages are numbered.)
+//! Counters arrive as remainders with carries; the segment rebuilds what 64-bit counters would
+//! hold, and checks it: every row of unsigned counters must add up to the weight that the data
+//! plane says it put in. A lost, repeated or reordered carry or cut breaks that sum, and is named,
+//! never silently wrong. (Signed counters have no such sum: their carries are checked, and their
+//! cuts only by the link, whose messages are numbered.)
 
 use std::borrow::Cow;
 
@@ -291,7 +292,8 @@ impl Segment {
             self.carried = Tally::zeros(counters)?;
         }
         let unit = self.config.shape.counter_bits.carry_unit(self.config.shape.signed());
-        // A signed remainder may be negative: then what was carried is up to 2^63, one more than a counter can have.
+        // A signed remainder may be negative: then what was carried is up to 2^63, one more than a
+        // counter can have.
         let most = 1u128 << 63;
         if (i128::from(times) * i128::from(unit)).unsigned_abs() > most {
             return Err(ReportError::CarrySize { at, times });
@@ -415,8 +417,8 @@ impl Segment {
         self.carries == 0 && (0..self.carried.len()).all(|at| self.carried.get(at) == 0)
     }
 
-    /// Adds another segment of the same configuration, of which a cut has just been made too. `key` tells its keys' numbers
-    /// here, `identity` what stands for them in slots.
+    /// Adds another segment of the same configuration, of which a cut has just been made too. `key`
+    /// tells its keys' numbers here, `identity` what stands for them in slots.
     pub(crate) fn merge<'a>(
         &mut self,
         other: &Self,

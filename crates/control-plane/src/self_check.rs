@@ -1,14 +1,18 @@
 //! How far to trust the estimates, when nobody knows the truth.
 //!
 //! Decode without the last row of counters, and see how well the estimates predict that row
-//! ([`ucl_equations::left_out`]): the share of the row's weight that they put into the wrong counters. It needs no ground truth,
-//! and it grows and shrinks with the true error, which it is not: errors of keys that share a counter cancel in it, and
-//! an estimate from one row less is worse than the one that answers. `docs/self-check.md` has both side by side.
+//! ([`ucl_equations::left_out`]): the share of the row's weight that they put into the wrong
+//! counters. It needs no ground truth, and it grows and shrinks with the true error, which it is
+//! not: errors of keys that share a counter cancel in it, and an estimate from one row less is
+//! worse than the one that answers. `docs/self-check.md` has both side by side.
 //!
-//! - Classic decoders are asked again, once, when [`QueryView::self_check`] is called: it costs one more decoding.
-//! - Delta checks one epoch of every block as it goes, the one of most weight, and reports the share over all of them.
-//! - The network would have to be trained again, so its twin answers ([`judge`](crate::decoder::judge)): as of the last training,
-//!   and only where the fallback is [`Fallback::WhenBetter`](crate::Fallback::WhenBetter).
+//! - Classic decoders are asked again, once, when [`QueryView::self_check`] is called: it costs one
+//!   more decoding.
+//! - Delta checks one epoch of every block as it goes, the one of most weight, and reports the
+//!   share over all of them.
+//! - The network would have to be trained again, so its twin answers
+//!   ([`judge`](crate::decoder::judge)): as of the last training, and only where the fallback is
+//!   [`Fallback::WhenBetter`](crate::Fallback::WhenBetter).
 
 use ucl_data_plane::Geometry;
 use ucl_equations::{Columns, Rows, em, left_out};
@@ -51,8 +55,9 @@ pub(crate) enum Check {
 }
 
 impl QueryView {
-    /// How well the estimates predict counters that they have not seen; `None` where that cannot be told (a sketch of one
-    /// row, no counters used yet, a network without its twin). See the [module](crate::self_check).
+    /// How well the estimates predict counters that they have not seen; `None` where that cannot be
+    /// told (a sketch of one row, no counters used yet, a network without its twin). See the
+    /// [module](crate::self_check).
     ///
     /// ```
     /// use ucl_control_plane::{ControlPlane, Settings};
@@ -90,8 +95,8 @@ impl QueryView {
     }
 }
 
-/// The relative residual on the last row of an estimate that has not seen it; `None` if there is no row to spare or
-/// nothing in it.
+/// The relative residual on the last row of an estimate that has not seen it; `None` if there is no
+/// row to spare or nothing in it.
 pub(crate) fn residual(
     columns: &Columns,
     geometry: Geometry,

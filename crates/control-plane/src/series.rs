@@ -1,15 +1,15 @@
 //! Counts over time: what each epoch added to each key.
 //!
-//! Delta decodes epochs one by one, so their counts can be kept and asked for by range. For hot keys the heavy part's own
-//! changes belong to the epoch as well, and a key that loses its slot brings weight into the sketch that was counted, in
-//! the heavy part, in earlier epochs:
+//! Delta decodes epochs one by one, so their counts can be kept and asked for by range. For hot
+//! keys the heavy part's own changes belong to the epoch as well, and a key that loses its slot
+//! brings weight into the sketch that was counted, in the heavy part, in earlier epochs:
 //!
 //! ```text
 //! added in epoch e = (held in the heavy part at e - held at e-1) + decoded from the sketch in e
 //! ```
 //!
-//! The sum over all epochs is the key's estimate. Kept are the last [`Series::retention`] epochs, at 8 bytes for every
-//! key that an epoch touched.
+//! The sum over all epochs is the key's estimate. Kept are the last [`Series::retention`] epochs,
+//! at 8 bytes for every key that an epoch touched.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::{Bound, Range, RangeBounds};
@@ -191,7 +191,8 @@ impl Series {
         bound(range.start_bound(), 0, 0).min(end)..end
     }
 
-    /// How many items a kept epoch has. Of the oldest one, if the one before is no longer kept, as many as the next one has.
+    /// How many items a kept epoch has. Of the oldest one, if the one before is no longer kept, as
+    /// many as the next one has.
     pub fn length(&self, epoch: usize) -> u64 {
         let end = |at: usize| self.epochs.get(at).map(|epoch| epoch.items);
         match (epoch.checked_sub(1).and_then(end), end(epoch)) {
@@ -226,9 +227,9 @@ impl Series {
         sums
     }
 
-    /// The `n` keys whose rate differs most between two ranges: their counts per epoch of the usual length, the median of both ranges.
-    /// The open epoch is mostly shorter than the others, and epochs that were added together are longer; they count for as much as their
-    /// items do.
+    /// The `n` keys whose rate differs most between two ranges: their counts per epoch of the usual
+    /// length, the median of both ranges. The open epoch is mostly shorter than the others, and
+    /// epochs that were added together are longer; they count for as much as their items do.
     pub fn changes(
         &self,
         before: impl RangeBounds<usize> + Clone,

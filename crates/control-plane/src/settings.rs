@@ -22,7 +22,8 @@ pub struct Settings {
     pub decoder: DecoderKind,
     /// Snapshots that the learned decoder trains on.
     pub window: usize,
-    /// Train after so many cuts; `None` only on request ([`ControlPlane::train`](crate::ControlPlane::train)).
+    /// Train after so many cuts; `None` only on request
+    /// ([`ControlPlane::train`](crate::ControlPlane::train)).
     pub train_every: Option<u64>,
     /// How long one training may take.
     pub train_budget: Option<TrainBudget>,
@@ -32,7 +33,8 @@ pub struct Settings {
     pub fallback: Fallback,
     /// EM, for `em` and `delta`.
     pub em: em::Options,
-    /// Epochs whose counts `delta` keeps one by one, for questions about time; 0 keeps the totals alone.
+    /// Epochs whose counts `delta` keeps one by one, for questions about time; 0 keeps the totals
+    /// alone.
     pub retain_epochs: usize,
     /// What becomes of the counters when the sketch changes in mid-stream.
     pub change: ChangeKind,
@@ -58,7 +60,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// How long one training may take: what was asked for, or all that the network's configuration allows.
+    /// How long one training may take: what was asked for, or all that the network's configuration
+    /// allows.
     pub(crate) fn budget(&self) -> TrainBudget {
         self.train_budget.unwrap_or(TrainBudget::whole(&self.learned))
     }

@@ -1,14 +1,17 @@
 //! A control plane that is written down, and one that was read back.
 //!
-//! [`ControlPlane::state`] borrows everything that a later run needs to go on as if there had been no stop: the registry,
-//! what was counted, the learned decoder's window, delta's totals with the epochs that still wait for their block, and the
-//! network with its optimiser and random state. Columns and hash tables follow from the keys and are not part of it; nor
-//! are times and the history of training, which no answer depends on. Sealed segments are part of it, with what was decoded.
+//! [`ControlPlane::state`] borrows everything that a later run needs to go on as if there had been
+//! no stop: the registry, what was counted, the learned decoder's window, delta's totals with the
+//! epochs that still wait for their block, and the network with its optimiser and random state.
+//! Columns and hash tables follow from the keys and are not part of it; nor are times and the
+//! history of training, which no answer depends on. Sealed segments are part of it, with what was
+//! decoded.
 //!
-//! Whoever wrote the parts may have meant harm. [`ControlPlane::restore`] holds every length against the configuration
-//! before anything is built from it, every number of a key or column against how many there are, and every sum against the
-//! weight of the stream; [`ControlPlane::check_against`] does the same with what the data plane says. After both,
-//! no question and no report can panic, overflow, or run for longer than the settings ask for.
+//! Whoever wrote the parts may have meant harm. [`ControlPlane::restore`] holds every length
+//! against the configuration before anything is built from it, every number of a key or column
+//! against how many there are, and every sum against the weight of the stream;
+//! [`ControlPlane::check_against`] does the same with what the data plane says. After both, no
+//! question and no report can panic, overflow, or run for longer than the settings ask for.
 
 mod checks;
 mod earlier;
@@ -128,7 +131,8 @@ impl ControlPlane {
         self.settings.train_every.take()
     }
 
-    /// Everything that a later run needs, by reference; an error for a control plane that takes nothing in any more.
+    /// Everything that a later run needs, by reference; an error for a control plane that takes
+    /// nothing in any more.
     pub fn state(&self) -> Result<ControlState<'_>, Fault> {
         // Spelled out, so that a new field has to be thought of here and in `restore`.
         let Self {

@@ -1,17 +1,20 @@
 //! The sums of all epochs' counters, in as few bytes each as the largest needs.
 //!
-//! A sketch in kilobytes has four or five narrow counters for every key. As 64-bit words their sums would be the largest part of
-//! a control plane with few keys; but most streams never bring a counter past 16 bits.
+//! A sketch in kilobytes has four or five narrow counters for every key. As 64-bit words their sums
+//! would be the largest part of a control plane with few keys; but most streams never bring a
+//! counter past 16 bits.
 
 use serde::de::Deserializer;
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use ucl_data_plane::{OutOfMemory, filled};
 
-/// Whole numbers that are added to. All have the same width: the least with which no sum so far was out of range.
+/// Whole numbers that are added to. All have the same width: the least with which no sum so far was
+/// out of range.
 ///
-/// Sums are modulo 2^64. Counters are within 64 bits, so they come out exact, whatever the parts pass on the way: what was
-/// carried to a signed counter and its remainder may have different signs, and the former be 2^63 then.
+/// Sums are modulo 2^64. Counters are within 64 bits, so they come out exact, whatever the parts
+/// pass on the way: what was carried to a signed counter and its remainder may have different
+/// signs, and the former be 2^63 then.
 ///
 /// ```
 /// use ucl_control_plane::Tally;
@@ -51,9 +54,9 @@ macro_rules! for_any_width {
     };
 }
 
-/// Adds to all cells if every sum has room, and to none if one has not; whether they have. Sums are of the `$wide` type, as
-/// which negative ones are large too. Without a branch, for the compiler to do many at once: that a sum was out of range is seen
-/// in the end, and undone.
+/// Adds to all cells if every sum has room, and to none if one has not; whether they have. Sums are
+/// of the `$wide` type, as which negative ones are large too. Without a branch, for the compiler to
+/// do many at once: that a sum was out of range is seen in the end, and undone.
 macro_rules! add_if_all_fit {
     ($cells:expr, $cell:ty, $more:expr, $wide:ty) => {{
         let mut beyond: $wide = 0;
@@ -189,7 +192,8 @@ impl Tally {
         };
     }
 
-    /// What every so many of them add up to, in 128 bits: with several counters of a key in one row it may pass 2^63.
+    /// What every so many of them add up to, in 128 bits: with several counters of a key in one row
+    /// it may pass 2^63.
     pub fn row_sums(&self, width: usize) -> Vec<i128> {
         /// In 32 bits as long as a sum of 16-bit cells fits them: twice as many at once.
         fn narrow<T: Copy + Into<u32>>(cells: &[T], width: usize) -> Vec<i128> {

@@ -1,4 +1,5 @@
-//! Vectors with one entry per known key grow by an eighth instead of doubling: server memory is counted per key.
+//! Vectors with one entry per known key grow by an eighth instead of doubling: server memory is
+//! counted per key.
 
 /// `Vec::push`, with little to spare.
 pub(crate) fn push<T>(vector: &mut Vec<T>, value: T) {

@@ -169,8 +169,8 @@ pub(crate) fn unknown_upper(
     signed_upper(entries.map(|(&at, &sign)| i128::from(sign) * i128::from(counter(at as usize))), sketch_weight)
 }
 
-/// Count Sketch: `sign · y = x + (the others' weight, some of it negative)`, and the others have at most `W - x`, so
-/// `x <= (sign · y + W) / 2` in every row.
+/// Count Sketch: `sign · y = x + (the others' weight, some of it negative)`, and the others have at
+/// most `W - x`, so `x <= (sign · y + W) / 2` in every row.
 fn signed_upper(values: impl Iterator<Item = i128>, sketch_weight: u64) -> u64 {
     // Both may be near 2^63.
     let upper = |value: i128| ((value + i128::from(sketch_weight)) / 2).max(0) as u64;
@@ -199,9 +199,10 @@ impl QueryView {
         }
     }
 
-    /// The answer for one key with the tightest bounds there are. For Count Sketch these hold with probability
-    /// [`PROBABILITY`] each, for keys chosen without looking at the seed; for other sketches they are guaranteed, as in
-    /// [`QueryView::estimate`]. The estimate is moved into them.
+    /// The answer for one key with the tightest bounds there are. For Count Sketch these hold with
+    /// probability [`PROBABILITY`] each, for keys chosen without looking at the seed; for other
+    /// sketches they are guaranteed, as in [`QueryView::estimate`]. The estimate is moved into
+    /// them.
     ///
     /// ```
     /// use ucl_control_plane::{BoundKind, ControlPlane, DecoderKind, Settings};
@@ -257,7 +258,8 @@ impl QueryView {
         self.registry.ids().map(|id| (id, self.of(id)))
     }
 
-    /// The `n` keys with the largest estimates, largest first; equal ones in the order in which they became known.
+    /// The `n` keys with the largest estimates, largest first; equal ones in the order in which
+    /// they became known.
     pub fn top(&self, n: usize) -> Vec<(KeyId, Estimate)> {
         let mut ids: Vec<KeyId> = self.registry.ids().collect();
         let by_size = |id: &KeyId| (std::cmp::Reverse(self.records[id.0 as usize].estimate), id.0);
@@ -309,30 +311,33 @@ impl QueryView {
         self.registry.len()
     }
 
-    /// Where counting starts: items before this one are not in the answers, for their segments were dropped
-    /// ([`ControlPlane::drop_oldest_segment`]). 0 unless that happened.
+    /// Where counting starts: items before this one are not in the answers, for their segments were
+    /// dropped ([`ControlPlane::drop_oldest_segment`]). 0 unless that happened.
     pub fn since(&self) -> u64 {
         self.past.since_items()
     }
 
-    /// How many keys the Bloom filter of the open segment is expected to have kept from us for good, by its size and the keys that came
-    /// through; infinite where it is so full that hardly any key gets through. Far too low if [`QueryView::filter_overflows`].
+    /// How many keys the Bloom filter of the open segment is expected to have kept from us for
+    /// good, by its size and the keys that came through; infinite where it is so full that hardly
+    /// any key gets through. Far too low if [`QueryView::filter_overflows`].
     pub fn estimated_lost_keys(&self) -> f64 {
         let Config { shape, rule, .. } = *self.segment.mapping.config();
         let (bits, hashes) = (shape.bloom_bits, shape.bloom_hashes);
-        // Keys known from the heavy part alone never went through the filter, and those sent again did not either.
+        // Keys known from the heavy part alone never went through the filter, and those sent again
+        // did not either.
         let (held, found) = (self.passed as f64, self.found_again as f64);
         if rule == ReportRule::Rotate && found > 0.0 {
-            // Every filling loses the same share on its way to the limit. Keys that come again later are found: this is
-            // for those that do not.
+            // Every filling loses the same share on its way to the limit. Keys that come again
+            // later are found: this is for those that do not.
             let full = keys_until(bits, hashes, EMPTY_ABOVE);
             return (held + found) * (offered_keys(bits, hashes, full) / full - 1.0).max(0.0);
         }
         (offered_keys(bits, hashes, held) - held - found).max(0.0)
     }
 
-    /// Whether on average more new keys come from one emptying of the Bloom filter to the next ([`ReportRule::Rotate`]) than it can hold.
-    /// How many it loses then cannot be told, for known keys that are sent again fill it as well.
+    /// Whether on average more new keys come from one emptying of the Bloom filter to the next
+    /// ([`ReportRule::Rotate`]) than it can hold. How many it loses then cannot be told, for known
+    /// keys that are sent again fill it as well.
     pub fn filter_overflows(&self) -> bool {
         let Config { shape, rule, .. } = *self.segment.mapping.config();
         let new_keys = (self.passed + self.found_again) as f64 / self.epochs as f64 * f64::from(LEAST_CUTS);

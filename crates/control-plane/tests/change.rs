@@ -1,4 +1,5 @@
-//! Changes in mid-stream and merging against exact counts, in structures small enough that everything collides.
+//! Changes in mid-stream and merging against exact counts, in structures small enough that
+//! everything collides.
 
 use std::collections::HashMap;
 
@@ -17,7 +18,8 @@ struct Both {
     data: DataPlane<4, AnyHeavy<4>>,
     control: ControlPlane,
     exact: Counts,
-    /// The exact counts when each sealed segment ended: items, the streams that were one by then, counts.
+    /// The exact counts when each sealed segment ended: items, the streams that were one by then,
+    /// counts.
     ends: Vec<(u64, u32, u32, Counts)>,
     /// Where counting starts, where segments were dropped.
     dropped: Vec<(u32, u32, Counts)>,
@@ -222,8 +224,8 @@ proptest! {
         run(&mut Both::new(config(first, rule, seed), settings.clone()), &settings, &steps, interval)?;
     }
 
-    /// Remainders and carries are exactly what counters hold that are too wide to overflow, for any stream, through changes, resets and
-    /// merges.
+    /// Remainders and carries are exactly what counters hold that are too wide to overflow, for any
+    /// stream, through changes, resets and merges.
     #[test]
     fn narrow_counters_hold_what_wide_ones_do(
         (first, steps) in any::<bool>().prop_flat_map(|signed| (shape(signed), steps(signed))),
@@ -246,7 +248,8 @@ proptest! {
         prop_assert_eq!(counters(bits)?, counters(CounterBits::B32)?);
     }
 
-    /// With counters and filter to spare delta stays exact, whatever happens; and so does each key's count over time.
+    /// With counters and filter to spare delta stays exact, whatever happens; and so does each
+    /// key's count over time.
     #[test]
     fn ample_memory_is_exact(steps in steps(false), seed: u128, slots in 1u32..6, narrow: bool, interval in 1usize..60) {
         let counter_bits = if narrow { CounterBits::B4 } else { CounterBits::B32 };
@@ -273,7 +276,8 @@ proptest! {
         }
     }
 
-    /// Whose side a stream is on, and in which order streams are merged, changes no bound; estimates by rounding alone.
+    /// Whose side a stream is on, and in which order streams are merged, changes no bound;
+    /// estimates by rounding alone.
     #[test]
     fn merging_is_commutative(
         shape in shape(false), rule in 0u8..4, seed: u128, interval in 1usize..60, streams in prop::collection::vec(stream(), 3),
@@ -337,7 +341,8 @@ fn what_was_known_stays_known_at_once() {
     }
 }
 
-/// A key that finds no slot in the new heavy part enters the new counters, and how much of it did is known exactly.
+/// A key that finds no slot in the new heavy part enters the new counters, and how much of it did
+/// is known exactly.
 #[test]
 fn a_key_that_loses_its_slot_is_not_forgotten() {
     for decoder in [DecoderKind::Cm, DecoderKind::Delta] {
@@ -369,7 +374,8 @@ fn the_papers_variant_decodes_all_columns_together() {
     both.insert(&stream, 500);
     let view = both.view();
     assert_eq!(view.all().filter(|(_, answer)| answer.estimate.abs_diff(120) <= 6).count(), 50);
-    // The counters go on: both halves are in the window's newest snapshot, in the learned decoder's case.
+    // The counters go on: both halves are in the window's newest snapshot, in the learned decoder's
+    // case.
     let learned = Settings { window: 8, ..settings(DecoderKind::Learned, ChangeKind::PaperColumns) };
     let mut both = Both::new(config(shape, 0, 1), learned);
     both.insert(&stream, 500);

@@ -123,7 +123,8 @@ proptest! {
         check_bounds(config, DecoderKind::Delta, &stream, interval)?;
     }
 
-    /// Epochs that are added together, because decoding lags behind, have bounds as true as those that are not.
+    /// Epochs that are added together, because decoding lags behind, have bounds as true as those
+    /// that are not.
     #[test]
     fn bounds_hold_while_delta_lags(
         config in config(Base::CountMin),
@@ -144,7 +145,8 @@ proptest! {
         check_bounds(config, decoder, &stream, interval)?;
     }
 
-    /// With counters and filter to spare, delta is exact, whatever the stream and the interval, also while it lags.
+    /// With counters and filter to spare, delta is exact, whatever the stream and the interval,
+    /// also while it lags.
     #[test]
     fn ample_memory_is_exact(stream in stream(), interval in 1usize..200, seed: u128, narrow: bool, lags: [bool; 5]) {
         let counter_bits = if narrow { CounterBits::B4 } else { CounterBits::B32 };
@@ -265,7 +267,8 @@ impl ReportSink for Recorder {
 }
 
 impl Recorded {
-    /// Whether it changes a sum: a cut of empty counters does not, nor does a key. (Keys are numbered by the link.)
+    /// Whether it changes a sum: a cut of empty counters does not, nor does a key. (Keys are
+    /// numbered by the link.)
     fn matters(&self) -> bool {
         match self {
             Self::Key(..) => false,
@@ -300,8 +303,8 @@ fn an_unsupported_pair_is_named() {
     assert_eq!(error, "the decoder 'em' cannot decode this sketch: it needs columns without negative coefficients");
 }
 
-/// A filter of two bits a key, emptied in time, loses a small share of what one that forgets nothing does, and the view says about
-/// how many.
+/// A filter of two bits a key, emptied in time, loses a small share of what one that forgets
+/// nothing does, and the view says about how many.
 #[test]
 fn an_emptied_filter_loses_few_keys() {
     const KEYS: u32 = 20_000;
@@ -325,7 +328,8 @@ fn an_emptied_filter_loses_few_keys() {
     assert!(said > emptied / 3.0 && said < emptied * 3.0, "{said} for {emptied}");
 }
 
-/// A key that the filter claimed at first sight is known by the digest in its slot; its name comes when the filter has been emptied.
+/// A key that the filter claimed at first sight is known by the digest in its slot; its name comes
+/// when the filter has been emptied.
 #[test]
 fn a_name_that_comes_late_is_learned() {
     struct Names<'a>(&'a mut ControlPlane, HashSet<Vec<u8>>);

@@ -85,7 +85,8 @@ fn fixed<'a, const N: usize>(rounds: &mut Rounds<'a>, keys: &'a [[u8; N]], class
 }
 
 fn main() {
-    // `cargo test --benches` calls this too: one short round, so that the bench keeps compiling and running.
+    // `cargo test --benches` calls this too: one short round, so that the bench keeps compiling and
+    // running.
     let count = if std::env::args().any(|argument| argument == "--bench") { ROUNDS } else { 1 };
     let numbers = numbers();
     let (tuples, texts) = (five_tuples(&numbers), Texts::new(&numbers));

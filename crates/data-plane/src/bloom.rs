@@ -1,12 +1,13 @@
 //! The Bloom filter that remembers which keys were reported.
 //!
-//! A key that it claims to know and does not (a false positive) is never reported: it is lost to the control plane
-//! until refreshed. With `K` keys in `m` bits and `k` hashes that happens to the next key with probability
-//! `(1 - e^(-kK/m))^k`.
+//! A key that it claims to know and does not (a false positive) is never reported: it is lost to
+//! the control plane until refreshed. With `K` keys in `m` bits and `k` hashes that happens to the
+//! next key with probability `(1 - e^(-kK/m))^k`.
 //!
-//! *Classic* sets `k` bits anywhere: the best rate per bit. *Split-block* sets `k` bits in one block of `k` 32-bit lanes,
-//! one in each lane: one cache line per key, at a higher rate of lost keys. While the whole filter sits in the cache it is
-//! no faster (`cargo bench`); it is meant for filters that do not.
+//! *Classic* sets `k` bits anywhere: the best rate per bit. *Split-block* sets `k` bits in one
+//! block of `k` 32-bit lanes, one in each lane: one cache line per key, at a higher rate of lost
+//! keys. While the whole filter sits in the cache it is no faster (`cargo bench`); it is meant for
+//! filters that do not.
 
 use alloc::vec::Vec;
 
@@ -47,8 +48,8 @@ pub struct BloomFilter {
 }
 
 impl BloomFilter {
-    /// An empty filter of `bits` bits (split-block: rounded down to whole blocks). Zero bits or hashes is a filter
-    /// that claims nothing, so that every key is new.
+    /// An empty filter of `bits` bits (split-block: rounded down to whole blocks). Zero bits or
+    /// hashes is a filter that claims nothing, so that every key is new.
     pub fn new(kind: BloomKind, bits: u32, hashes: u8) -> Result<Self, OutOfMemory> {
         let bits = kind.whole_bits(bits, hashes);
         let hashes = if bits == 0 { 0 } else { hashes };
@@ -93,7 +94,8 @@ impl BloomFilter {
     pub fn contains(&self, h: KeyHash) -> bool {
         let h = h.bloom();
         let hashes = self.hashes.into();
-        // All bits are looked at: leaving at the first unset one is a branch that is taken at random.
+        // All bits are looked at: leaving at the first unset one is a branch that is taken at
+        // random.
         let claims = |(word, mask): (usize, u32)| u32::from(self.words[word] & mask != 0);
         let set: u32 = match self.kind {
             BloomKind::Classic => (0..hashes).map(|i| claims(self.classic(h, i))).sum(),
@@ -131,7 +133,8 @@ impl BloomFilter {
         self.set_bits = 0;
     }
 
-    /// The probability that the next claim about a key never inserted is false: all of its bits set by others.
+    /// The probability that the next claim about a key never inserted is false: all of its bits set
+    /// by others.
     pub fn false_positive_rate(&self) -> f64 {
         if self.bits == 0 { 0.0 } else { power(f64::from(self.set_bits) / f64::from(self.bits), self.hashes) }
     }
@@ -142,8 +145,9 @@ impl BloomFilter {
     }
 }
 
-/// The probability that a filter of `bits` bits and `hashes` hashes to which `keys` keys were offered claims one that was
-/// not. (Keys that it wrongly claims set no bit, but then all their bits are set: the fill is the same.)
+/// The probability that a filter of `bits` bits and `hashes` hashes to which `keys` keys were
+/// offered claims one that was not. (Keys that it wrongly claims set no bit, but then all their
+/// bits are set: the fill is the same.)
 pub fn false_positive_rate(bits: u32, hashes: u8, keys: f64) -> f64 {
     if bits == 0 || hashes == 0 {
         return 0.0;
@@ -160,8 +164,8 @@ pub fn expected_coverage(bits: u32, hashes: u8, keys: f64) -> f64 {
     1.0 - (0..steps).map(|step| false_positive_rate(bits, hashes, at(step))).sum::<f64>() / f64::from(steps)
 }
 
-/// How many keys were offered, if `held` of them were not lost. Infinite where the filter is so full that hardly any key
-/// gets through.
+/// How many keys were offered, if `held` of them were not lost. Infinite where the filter is so
+/// full that hardly any key gets through.
 pub fn offered_keys(bits: u32, hashes: u8, held: f64) -> f64 {
     let step = held.max(1.0) / 1000.0;
     let (mut offered, mut through) = (0.0, 0.0);
@@ -180,7 +184,8 @@ fn power(base: f64, exponent: u8) -> f64 {
     (0..exponent).fold(1.0, |p, _| p * base)
 }
 
-// `core` has no transcendental functions; this one serves estimates only, never positions, so a plain series will do.
+// `core` has no transcendental functions; this one serves estimates only, never positions, so a
+// plain series will do.
 fn exp(x: f64) -> f64 {
     // e^x = (e^(x/1024))^1024 with a fourth-order series inside.
     let y = x / 1024.0;
@@ -201,7 +206,8 @@ mod tests {
         }
     }
 
-    /// No false negatives ever; false positives at the rate the formula gives (classic) or near above it (split).
+    /// No false negatives ever; false positives at the rate the formula gives (classic) or near
+    /// above it (split).
     #[test]
     fn claims_what_it_holds_and_little_else() {
         for (kind, slack) in [(BloomKind::Classic, 1.15), (BloomKind::SplitBlock, 2.0)] {

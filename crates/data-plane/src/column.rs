@@ -1,7 +1,7 @@
 //! A key's column of `A`: which counters it adds to, with which coefficients.
 //!
-//! The mapping is pure (kind, shape and seed decide it), so the control plane rebuilds every column from the key
-//! alone and the data plane stores none.
+//! The mapping is pure (kind, shape and seed decide it), so the control plane rebuilds every column
+//! from the key alone and the data plane stores none.
 
 mod array;
 
@@ -28,13 +28,15 @@ pub struct CounterIndex(pub u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Base {
-    /// One counter in each row, all coefficients 1 (Cormode and Muthukrishnan 2005): counters are upper bounds.
+    /// One counter in each row, all coefficients 1 (Cormode and Muthukrishnan 2005): counters are
+    /// upper bounds.
     #[default]
     CountMin,
-    /// One counter in each row, each with a sign (Charikar, Chen and Farach-Colton 2002): the others' weights cancel on
-    /// average, and counters bound nothing by themselves.
+    /// One counter in each row, each with a sign (Charikar, Chen and Farach-Colton 2002): the
+    /// others' weights cancel on average, and counters bound nothing by themselves.
     CountSketch,
-    /// Several different counters of one array, all coefficients 1 (FlowRadar's packet counts, Li et al. 2016).
+    /// Several different counters of one array, all coefficients 1 (FlowRadar's packet counts, Li
+    /// et al. 2016).
     FlowRadar,
 }
 
@@ -103,7 +105,8 @@ impl Geometry {
         usize::from(self.rows) * self.width as usize
     }
 
-    /// Counters per key and row: a row of unsigned counters adds up to so many times the weight that entered.
+    /// Counters per key and row: a row of unsigned counters adds up to so many times the weight
+    /// that entered.
     pub fn per_row(&self) -> u16 {
         self.degree / self.rows
     }

@@ -21,7 +21,8 @@ pub struct Shape {
     pub heavy: HeavyKind,
     /// Its slots.
     pub slots: u32,
-    /// `vote_ratio · new <= old` evicts; 1 as published (8 in Elastic Sketch). Augmented Sketch's filter has no votes.
+    /// `vote_ratio · new <= old` evicts; 1 as published (8 in Elastic Sketch). Augmented Sketch's
+    /// filter has no votes.
     pub vote_ratio: u32,
     /// Which linear sketch counts the rest.
     pub base: Base,
@@ -40,7 +41,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The paper's shape for Retail at 64KB: 3000 slots, Count-Min 4×1024 of 32 bits, 80,000 Bloom bits, 8 hashes.
+    /// The paper's shape for Retail at 64KB: 3000 slots, Count-Min 4×1024 of 32 bits, 80,000 Bloom
+    /// bits, 8 hashes.
     pub const PAPER_64KB: Self = Self {
         heavy: HeavyKind::Voting,
         slots: 3000,
@@ -120,8 +122,8 @@ impl Shape {
 
 /// An entry of the deferred buffer: key, weight and reason.
 const fn deferred_entry_bytes(key_bytes: usize) -> usize {
-    // Four bytes of weight and reason, padded to their alignment; and four for the slot's number. A test holds this to
-    // the real size.
+    // Four bytes of weight and reason, padded to their alignment; and four for the slot's number. A
+    // test holds this to the real size.
     (key_bytes + 4).div_ceil(4) * 4 + 4
 }
 

@@ -1,13 +1,14 @@
 //! The counters of the linear sketch: 4, 8, 16 or 32 bits each, and never wrong.
 //!
-//! Narrow counters give four or eight times the equations in the same memory, but overflow. One that does sends a
-//! *carry* (its index and how many whole ranges left it) and keeps the remainder, so that the control plane can rebuild
-//! what 64-bit counters would have held: `value = remainder + unit · carries`. Nothing saturates and nothing wraps
-//! silently.
+//! Narrow counters give four or eight times the equations in the same memory, but overflow. One
+//! that does sends a *carry* (its index and how many whole ranges left it) and keeps the remainder,
+//! so that the control plane can rebuild what 64-bit counters would have held:
+//! `value = remainder + unit · carries`. Nothing saturates and nothing wraps silently.
 //!
 //! - Unsigned counters of `b` bits hold `0 .. 2^b`; the unit is `2^b`.
-//! - Signed counters hold `-2^(b-1) .. 2^(b-1)`; the unit is `2^(b-1)` and the remainder is the one nearest zero, so
-//!   that a counter which hovers around the end of its range does not send a carry for every item.
+//! - Signed counters hold `-2^(b-1) .. 2^(b-1)`; the unit is `2^(b-1)` and the remainder is the one
+//!   nearest zero, so that a counter which hovers around the end of its range does not send a carry
+//!   for every item.
 
 use alloc::borrow::Cow;
 use alloc::vec;
@@ -235,7 +236,8 @@ impl Counters {
             self.set_raw(at, sum as u64);
             return 0;
         }
-        // Rounded, half away from zero: the remainder is within half a unit of zero. The unit is a power of two.
+        // Rounded, half away from zero: the remainder is within half a unit of zero. The unit is a
+        // power of two.
         let magnitude = (sum.unsigned_abs() + unit.unsigned_abs() / 2) >> unit.trailing_zeros();
         let times = if sum < 0 { -(magnitude as i128) } else { magnitude as i128 };
         self.set_raw(at, (sum - times * unit) as u64);
@@ -361,7 +363,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Remainders + carries are exactly what counters without a limit would have held, for every weight that is allowed.
+        /// Remainders + carries are exactly what counters without a limit would have held, for
+        /// every weight that is allowed.
         #[test]
         fn carries_make_every_width_exact(
             adds in prop::collection::vec((0usize..5, any::<bool>(), prop_oneof![

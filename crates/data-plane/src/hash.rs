@@ -1,35 +1,39 @@
 //! One seeded hash per item.
 //!
-//! Slot, columns and Bloom bits all come from disjoint parts of one 128-bit hash, and every position by
-//! multiply-shift: `(part * size) >> 32`. Thirteen separate hash functions and `%` run at less than
-//! half the speed. The mixing is the 64×64→128 multiply-and-fold of the wyhash family. Golden values
-//! in the tests pin it: the same seed gives the same positions on every machine and in every version.
+//! Slot, columns and Bloom bits all come from disjoint parts of one 128-bit hash, and every
+//! position by multiply-shift: `(part * size) >> 32`. Thirteen separate hash functions and `%` run
+//! at less than half the speed. The mixing is the 64×64→128 multiply-and-fold of the wyhash family.
+//! Golden values in the tests pin it: the same seed gives the same positions on every machine and
+//! in every version.
 //!
 //! # What is promised against whom
 //!
 //! Positions and digests have different duties, and different strength.
 //!
-//! - **Digests name keys** ([`DigestKey::digest`]), so two keys with one digest would make guaranteed
-//!   bounds false. Keys of up to 15 bytes are their own digest and never collide. Longer keys get
-//!   127 bits of SipHash-2-4 under a 128-bit key. Someone who chooses keys without knowing the seed,
-//!   even one who sees digests and answers, finds a colliding pair with probability 2^-127 a pair.
-//! - **Positions only spread keys**. Guaranteed bounds hold whatever the positions are; keys that are
-//!   crowded together cost accuracy alone. The mixing is fast, not cryptographic: it holds against
-//!   someone who chooses keys without knowing the seed and without seeing positions. Whoever learns
-//!   the seed (a state file, a wire message that opens a segment) can choose keys that crowd.
+//! - **Digests name keys** ([`DigestKey::digest`]), so two keys with one digest would make
+//!   guaranteed bounds false. Keys of up to 15 bytes are their own digest and never collide. Longer
+//!   keys get 127 bits of SipHash-2-4 under a 128-bit key. Someone who chooses keys without knowing
+//!   the seed, even one who sees digests and answers, finds a colliding pair with probability
+//!   2^-127 a pair.
+//! - **Positions only spread keys**. Guaranteed bounds hold whatever the positions are; keys that
+//!   are crowded together cost accuracy alone. The mixing is fast, not cryptographic: it holds
+//!   against someone who chooses keys without knowing the seed and without seeing positions.
+//!   Whoever learns the seed (a state file, a wire message that opens a segment) can choose keys
+//!   that crowd.
 //! - The secrets of positions and of digests come from the seed through SipHash-2-4, so that one
 //!   does not tell the other.
 //!
-//! All of this needs a seed that nobody can guess: draw 128 random bits. A small seed such as 7 is for
-//! experiments that are to be repeated.
+//! All of this needs a seed that nobody can guess: draw 128 random bits. A small seed such as 7 is
+//! for experiments that are to be repeated.
 
 use siphasher::sip::SipHasher24;
 
 use crate::key::DigestKey;
 use crate::seed::{Hashing, Seed};
 
-/// Row multipliers: the odd numbers that follow the golden ratio in a fixed multiplicative walk. Each row takes the top
-/// half of `columns * multiplier`; double hashing (`a + i*b`) would make two keys that meet in two rows meet in all.
+/// Row multipliers: the odd numbers that follow the golden ratio in a fixed multiplicative walk.
+/// Each row takes the top half of `columns * multiplier`; double hashing (`a + i*b`) would make two
+/// keys that meet in two rows meet in all.
 const ROW_MULTIPLIERS: [u64; MAX_DEGREE] = multipliers(0x9e37_79b9_7f4a_7c15);
 
 /// Spreads the 32 Bloom bits of a hash over 64.
@@ -139,8 +143,8 @@ impl HashSeed {
         // A product with zero forgets its other factor: all keys whose one word is the secret would
         // hash alike. The factors themselves are added, so that each result keeps the other word.
         let mixed = fold(x, y) ^ ((x ^ y) & self.protect);
-        // Two folds of the mixed word: the bare halves of one product are too weak (the evenness test
-        // below fails). Where only the slot is wanted, the compiler drops the other fold.
+        // Two folds of the mixed word: the bare halves of one product are too weak (the evenness
+        // test below fails). Where only the slot is wanted, the compiler drops the other fold.
         KeyHash { mixed, columns: fold(mixed ^ c, d), bloom: fold(mixed ^ e, f) as u32 }
     }
 }
@@ -177,8 +181,8 @@ impl KeyHash {
     /// The heavy slot, of `slots`.
     #[inline(always)]
     pub fn slot(self, slots: u32) -> usize {
-        // One fold leaves keys that count up on a lattice: even for most seeds and steps, far from it for some (the test of
-        // keys in steps below). A multiplication more mends that.
+        // One fold leaves keys that count up on a lattice: even for most seeds and steps, far from
+        // it for some (the test of keys in steps below). A multiplication more mends that.
         let word = (self.mixed ^ (self.mixed >> 32)).wrapping_mul(SLOT_MULTIPLIER) >> 32;
         ((word * u64::from(slots)) >> 32) as usize
     }
@@ -204,8 +208,8 @@ impl KeyHash {
     }
 }
 
-/// Bloom positions by double hashing: for a filter (unlike for the rows of a sketch) as good as separate hash functions
-/// (Kirsch and Mitzenmacher 2006), and one multiplication less per bit.
+/// Bloom positions by double hashing: for a filter (unlike for the rows of a sketch) as good as
+/// separate hash functions (Kirsch and Mitzenmacher 2006), and one multiplication less per bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BloomHash {
     start: u32,
@@ -220,7 +224,8 @@ impl BloomHash {
         ((u64::from(word) * u64::from(size)) >> 32) as u32
     }
 
-    /// The bit in lane `i` of a block, of 32: by multiplication, for the steps of double hashing are no good over so few.
+    /// The bit in lane `i` of a block, of 32: by multiplication, for the steps of double hashing
+    /// are no good over so few.
     #[inline(always)]
     pub fn lane(self, i: u32) -> u32 {
         self.step.wrapping_mul(ROW_MULTIPLIERS[i as usize] as u32) >> 27
@@ -274,8 +279,8 @@ mod tests {
         (chi - degrees) / (2.0 * degrees).sqrt()
     }
 
-    /// The keys of a family all differ in one word, and the other word is the secret that it is xored
-    /// with: a product of zero. Once they all hashed alike.
+    /// The keys of a family all differ in one word, and the other word is the secret that it is
+    /// xored with: a product of zero. Once they all hashed alike.
     #[test]
     fn a_word_that_equals_a_secret_crowds_nothing() {
         for number in 0..20u128 {
@@ -327,8 +332,8 @@ mod tests {
         }
     }
 
-    /// Each kind of position is spread evenly over sequential keys (the worst natural case): chi-square within six
-    /// standard deviations.
+    /// Each kind of position is spread evenly over sequential keys (the worst natural case):
+    /// chi-square within six standard deviations.
     #[test]
     fn positions_are_even() {
         let seed = HashSeed::new(3.into());
@@ -365,7 +370,8 @@ mod tests {
         assert!(worst < 8.0, "{worst} standard deviations");
     }
 
-    /// Keys that meet in two rows must not therefore meet in a third (what double hashing would do).
+    /// Keys that meet in two rows must not therefore meet in a third (what double hashing would
+    /// do).
     #[test]
     fn rows_collide_independently() {
         let seed = HashSeed::new(5.into());

@@ -20,7 +20,8 @@ pub enum InsertError {
         /// Bytes of the key given.
         got: usize,
     },
-    /// The sketch has keys of any length, which [`DataPlane::insert_bytes`](crate::DataPlane::insert_bytes) takes.
+    /// The sketch has keys of any length, which
+    /// [`DataPlane::insert_bytes`](crate::DataPlane::insert_bytes) takes.
     #[error("a sketch of keys of any length takes them whole, one by one")]
     Digests,
     /// The sketch has 16-byte keys, which [`DataPlane::insert`](crate::DataPlane::insert) takes.

@@ -1,8 +1,9 @@
 //! Keys as the data plane holds them.
 //!
-//! A slot of the heavy part has no room for keys of any length. Keys of 4, 8, 13 (a five-tuple) and 16 bytes sit in
-//! the slot as they are. All other keys, and keys that vary in length, sit there as a 16-byte digest; since a digest
-//! cannot be turned back, such a key is reported in full at first sight, not when it leaves its slot.
+//! A slot of the heavy part has no room for keys of any length. Keys of 4, 8, 13 (a five-tuple) and
+//! 16 bytes sit in the slot as they are. All other keys, and keys that vary in length, sit there as
+//! a 16-byte digest; since a digest cannot be turned back, such a key is reported in full at first
+//! sight, not when it leaves its slot.
 
 use core::fmt;
 
@@ -90,8 +91,8 @@ impl fmt::Display for KeyFormat {
     }
 }
 
-/// A key in a slot, as two words: what gets hashed and compared. Little-endian by name, so that hashes agree on
-/// every machine.
+/// A key in a slot, as two words: what gets hashed and compared. Little-endian by name, so that
+/// hashes agree on every machine.
 #[inline(always)]
 pub(crate) fn words<const N: usize>(key: &[u8; N]) -> (u64, u64) {
     // `N` is a constant: one arm is left after compilation.
@@ -139,10 +140,10 @@ impl DigestKey {
 
     /// Returns the digest by which a key is told from others.
     ///
-    /// A key of up to [`SHORT_KEY_BYTES`] bytes is its own digest: the key, zeros, and its length in the
-    /// last byte. A longer one has 127 bits of SipHash-2-4-128, marked by the topmost bit. So short
-    /// keys cost no hashing and collide with nothing; two long ones of a billion collide with
-    /// probability 2^-68, and nobody can choose such a pair without the key.
+    /// A key of up to [`SHORT_KEY_BYTES`] bytes is its own digest: the key, zeros, and its length
+    /// in the last byte. A longer one has 127 bits of SipHash-2-4-128, marked by the topmost bit.
+    /// So short keys cost no hashing and collide with nothing; two long ones of a billion collide
+    /// with probability 2^-68, and nobody can choose such a pair without the key.
     ///
     /// ```
     /// use ucl_data_plane::HashSeed;
@@ -270,9 +271,9 @@ mod tests {
         }
     }
 
-    /// Pairs of keys that differ in the top bits of two words of one XXH3 lane. What the bits add to the
-    /// lane cancels wherever the low halves of both words, xor the seeded secrets, are equal, and the
-    /// public secret tells that the difference below is right for one seed in sixty.
+    /// Pairs of keys that differ in the top bits of two words of one XXH3 lane. What the bits add
+    /// to the lane cancels wherever the low halves of both words, xor the seeded secrets, are
+    /// equal, and the public secret tells that the difference below is right for one seed in sixty.
     fn colliding_pairs() -> [([u8; 1024], [u8; 1024]); 2] {
         let key = |first_top: u8, second_top: u8| {
             let mut key = [0; 1024];

@@ -1,32 +1,37 @@
-//! The fast half of UCL-sketch: what runs per item, where the stream is seen, in a fixed memory budget.
+//! The fast half of UCL-sketch: what runs per item, where the stream is seen, in a fixed memory
+//! budget.
 //!
 //! Three structures share the budget (paper, Algorithm 1):
 //!
-//! - the **heavy part** ([`heavy`]) holds hot keys exactly: the paper's filter with votes, Augmented Sketch's or Elastic
-//!   Sketch's ([`HeavyKind`]);
-//! - the **linear sketch** ([`counters`], [`column`](mod@column)) counts everything else: `y = A x`, each key adding to a few counters,
-//!   as in Count-Min, Count Sketch or FlowRadar ([`Base`]);
-//! - the **Bloom filter** ([`bloom`]) remembers which keys were reported, so that each is sent about once.
+//! - the **heavy part** ([`heavy`]) holds hot keys exactly: the paper's filter with votes,
+//!   Augmented Sketch's or Elastic Sketch's ([`HeavyKind`]);
+//! - the **linear sketch** ([`counters`], [`column`](mod@column)) counts everything else:
+//!   `y = A x`, each key adding to a few counters, as in Count-Min, Count Sketch or FlowRadar
+//!   ([`Base`]);
+//! - the **Bloom filter** ([`bloom`]) remembers which keys were reported, so that each is sent
+//!   about once.
 //!
 //! What the control plane needs to turn the counters back into counts per key leaves through a
-//! [`ReportSink`]: keys, carries of overflowing counters, and at every *cut* the counters and the changed heavy slots.
-//! No I/O, no threads, no clock; `no_std` with `alloc`.
+//! [`ReportSink`]: keys, carries of overflowing counters, and at every *cut* the counters and the
+//! changed heavy slots. No I/O, no threads, no clock; `no_std` with `alloc`.
 //!
 //! # What is guaranteed
 //!
-//! - Nothing saturates and nothing wraps: for every row of an unsigned sketch, `Σ (counters + carries · unit)` is exactly
-//!   the weight that entered the sketch, and with the heavy part's counts exactly the weight of the stream.
-//! - Every key that left the heavy part or passed it is reported, unless the Bloom filter claimed to know it.
+//! - Nothing saturates and nothing wraps: for every row of an unsigned sketch,
+//!   `Σ (counters + carries · unit)` is exactly the weight that entered the sketch, and with the
+//!   heavy part's counts exactly the weight of the stream.
+//! - Every key that left the heavy part or passed it is reported, unless the Bloom filter claimed
+//!   to know it.
 //! - The same seed gives the same positions on every machine.
-//! - Both hold through changes of hashes and sizes ([`DataPlane::change`]) and for data planes that are merged
-//!   ([`DataPlane::merge`]).
+//! - Both hold through changes of hashes and sizes ([`DataPlane::change`]) and for data planes that
+//!   are merged ([`DataPlane::merge`]).
 //!
 //! # Differences from the paper
 //!
-//! - Eviction at `vote_ratio · new <= old` with `<=`, as the paper's text and reference code have it (its
-//!   pseudocode has `<`).
-//! - An item too heavy for a slot (half a billion and more) goes past the heavy part, and a slot that would grow to
-//!   that is flushed into the sketch.
+//! - Eviction at `vote_ratio · new <= old` with `<=`, as the paper's text and reference code have
+//!   it (its pseudocode has `<`).
+//! - An item too heavy for a slot (half a billion and more) goes past the heavy part, and a slot
+//!   that would grow to that is flushed into the sketch.
 //! - Counters may be narrower than 32 bits, with carries.
 
 #![no_std]

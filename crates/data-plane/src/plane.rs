@@ -4,7 +4,8 @@
 //! item -> heavy part -- own slot --------------------------> done
 //!              \------ passed, or its former holder evicted -> counters (+ carries), Bloom filter -> report if new
 //! ```
-//! Behind Augmented Sketch's filter a passed key may then change places with a holder, by the sketch's own estimate of it.
+//! Behind Augmented Sketch's filter a passed key may then change places with a holder, by the
+//! sketch's own estimate of it.
 
 mod change;
 mod merge;
@@ -24,7 +25,8 @@ use crate::resend::{Refresh, Rotation};
 use crate::table::OutOfMemory;
 use crate::totals::StreamTotals;
 
-/// What runs where the stream is seen: heavy part, linear sketch and Bloom filter for keys of `N` bytes in the slots.
+/// What runs where the stream is seen: heavy part, linear sketch and Bloom filter for keys of `N`
+/// bytes in the slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct DataPlane<const N: usize, H = VotingFilter<N>> {
@@ -38,7 +40,8 @@ pub struct DataPlane<const N: usize, H = VotingFilter<N>> {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Light {
     pub(crate) config: Config,
-    // Of the seed, what a change has kept from the first configuration; the rest follows from this one.
+    // Of the seed, what a change has kept from the first configuration; the rest follows from this
+    // one.
     pub(crate) seed: HashSeed,
     #[cfg_attr(feature = "serde", serde(skip, default = "crate::state::no_map"))]
     pub(crate) map: BaseMap,
@@ -121,7 +124,8 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         &self.light.bloom
     }
 
-    /// The key of the digests of long keys: the first configuration's, whatever became of the sketch.
+    /// The key of the digests of long keys: the first configuration's, whatever became of the
+    /// sketch.
     pub fn digest_key(&self) -> DigestKey {
         self.light.seed.digest_key()
     }
@@ -166,15 +170,17 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         Ok(())
     }
 
-    /// Keys of any length go through [`DataPlane::insert_bytes`]: here they would be taken for their digests.
+    /// Keys of any length go through [`DataPlane::insert_bytes`]: here they would be taken for
+    /// their digests.
     #[inline(always)]
     fn check_keys(&self) -> Result<(), InsertError> {
         // Settled by the compiler for all other sizes.
         if N == 16 && self.light.config.keys == KeyFormat::Digest { Err(InsertError::Digests) } else { Ok(()) }
     }
 
-    /// Returns an error if a batch of so many items would be refused: a weight that is not allowed, a total that would
-    /// pass 2^63, or another number of weights than of items. Items have weight 1 if no weights are given.
+    /// Returns an error if a batch of so many items would be refused: a weight that is not allowed,
+    /// a total that would pass 2^63, or another number of weights than of items. Items have weight
+    /// 1 if no weights are given.
     pub fn check_batch(&self, items: usize, weights: Option<&[u64]>) -> Result<(), InsertError> {
         self.totals.with(items, weights).map(drop)
     }
@@ -192,7 +198,8 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         }
     }
 
-    /// Gives a key that has just passed the chance to take a slot, if the heavy part does such things.
+    /// Gives a key that has just passed the chance to take a slot, if the heavy part does such
+    /// things.
     #[inline(always)]
     fn exchange(&mut self, hash: KeyHash, key: &[u8; N], reason: Reason) -> Option<HandedOn<N>> {
         if !self.heavy.kind().sees_sketch() || reason != Reason::Passed {
@@ -201,8 +208,9 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         self.heavy.after_pass(hash, key, self.light.estimate(hash))
     }
 
-    /// Inserts items of weight 1: the same state and the same reports in the same order as inserting one by one,
-    /// in less time. Voting is never deferred; counters and Bloom filter are, by up to 64 items, never past the return.
+    /// Inserts items of weight 1: the same state and the same reports in the same order as
+    /// inserting one by one, in less time. Voting is never deferred; counters and Bloom filter are,
+    /// by up to 64 items, never past the return.
     ///
     /// # Errors
     /// If the weight of the stream would pass 2^63. Then none of the items counts.
@@ -217,8 +225,8 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
     /// Inserts weighted items, as [`DataPlane::insert_batch`].
     ///
     /// # Errors
-    /// If a weight is not allowed, the weight of the stream would pass 2^63, or there is not one weight for each key. Then
-    /// none of the items counts.
+    /// If a weight is not allowed, the weight of the stream would pass 2^63, or there is not one
+    /// weight for each key. Then none of the items counts.
     pub fn insert_weighted_batch(
         &mut self,
         keys: &[[u8; N]],
@@ -261,7 +269,8 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         }
     }
 
-    /// Ends an epoch: sends the changed slots and the counters, and starts the counters again from zero.
+    /// Ends an epoch: sends the changed slots and the counters, and starts the counters again from
+    /// zero.
     pub fn cut(&mut self, sink: &mut impl ReportSink) {
         self.send_cut(true, sink);
         self.heavy.settle();
@@ -274,7 +283,8 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         }
     }
 
-    /// Sends what [`DataPlane::cut`] would send, and changes nothing: asking never disturbs the counting.
+    /// Sends what [`DataPlane::cut`] would send, and changes nothing: asking never disturbs the
+    /// counting.
     pub fn peek(&self, sink: &mut impl ReportSink) {
         self.send_cut(false, sink);
     }
@@ -423,8 +433,8 @@ impl Light {
         });
     }
 
-    /// What the sketch by itself makes of a key, of what its counters hold now: their minimum, or their median if they
-    /// have signs (the lower one of two).
+    /// What the sketch by itself makes of a key, of what its counters hold now: their minimum, or
+    /// their median if they have signs (the lower one of two).
     fn estimate(&self, hash: KeyHash) -> u64 {
         let mut values = [0i64; MAX_DEGREE];
         let mut degree = 0;
@@ -440,7 +450,8 @@ impl Light {
     }
 }
 
-/// What [`Light::record`] works on, taken apart so that a loop over words of a known type keeps it in registers.
+/// What [`Light::record`] works on, taken apart so that a loop over words of a known type keeps it
+/// in registers.
 struct Run<'a> {
     map: RowMap,
     seed: HashSeed,

@@ -1,7 +1,7 @@
 //! What the data plane tells the control plane: plain values, handed to a sink as they arise.
 //!
-//! No I/O and no buffering here. In one process the sink is the control plane's queue; across machines it is the
-//! encoder of `ucl-wire`. Every report counts as uplink.
+//! No I/O and no buffering here. In one process the sink is the control plane's queue; across
+//! machines it is the encoder of `ucl-wire`. Every report counts as uplink.
 
 use core::fmt;
 use core::str::FromStr;
@@ -20,20 +20,20 @@ use crate::counters::Counters;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ReportRule {
-    /// As in the paper: a passed key if the Bloom filter did not have it (cold); an evicted key always, as hot if it was
-    /// hit again after taking its slot, else as cold if new.
+    /// As in the paper: a passed key if the Bloom filter did not have it (cold); an evicted key
+    /// always, as hot if it was hit again after taking its slot, else as cold if new.
     #[default]
     Paper,
     /// Any key only if the Bloom filter did not have it.
     New,
-    /// As [`ReportRule::New`]; and a key that the filter claims to know is sent again now and then, the first time it
-    /// enters the sketch in an epoch (one of its counters was still 0), with the probability that the filter's claim is
-    /// false, at most 1/8. Keys lost to the filter are found that way; a filter with room to spare sends next to
-    /// nothing.
+    /// As [`ReportRule::New`]; and a key that the filter claims to know is sent again now and then,
+    /// the first time it enters the sketch in an epoch (one of its counters was still 0), with the
+    /// probability that the filter's claim is false, at most 1/8. Keys lost to the filter are found
+    /// that way; a filter with room to spare sends next to nothing.
     Refresh,
-    /// As [`ReportRule::New`]; and at a cut where the filter's claims have become false too often (one in 256) it is emptied, so
-    /// that every key that comes again is sent again, the lost ones too. Costs a name for each active key then, and loses
-    /// hardly any.
+    /// As [`ReportRule::New`]; and at a cut where the filter's claims have become false too often
+    /// (one in 256) it is emptied, so that every key that comes again is sent again, the lost ones
+    /// too. Costs a name for each active key then, and loses hardly any.
     Rotate,
 }
 
@@ -76,8 +76,8 @@ impl FromStr for ReportRule {
 pub struct KeyFlags {
     /// It was evicted from the heavy part after having been hit again.
     pub hot: bool,
-    /// The Bloom filter did not have it, and has forgotten nothing since the segment began. It has no false negatives, so
-    /// the key was never in the segment's sketch before.
+    /// The Bloom filter did not have it, and has forgotten nothing since the segment began. It has
+    /// no false negatives, so the key was never in the segment's sketch before.
     pub fresh: bool,
 }
 
@@ -104,13 +104,13 @@ pub struct CutTotals {
     pub items: u64,
     /// Total weight of all items inserted so far.
     pub weight: u64,
-    /// The weight that went into the linear sketch so far, in this segment. With all carries, every row of unsigned
-    /// counters adds up to it: a lost or repeated report shows.
+    /// The weight that went into the linear sketch so far, in this segment. With all carries, every
+    /// row of unsigned counters adds up to it: a lost or repeated report shows.
     pub sketch_weight: u64,
     /// The smallest weight of an item so far (0 before the first).
     pub smallest_weight: u64,
-    /// The sum of all carries' `times` since the last cut (modulo 2^64, as signed ones may be negative): the same
-    /// whether they travel one by one or added up by counter.
+    /// The sum of all carries' `times` since the last cut (modulo 2^64, as signed ones may be
+    /// negative): the same whether they travel one by one or added up by counter.
     pub carries: u64,
 }
 
@@ -121,7 +121,8 @@ pub struct Cut<'a> {
     pub totals: CutTotals,
     /// The remainders.
     pub counters: &'a Counters,
-    /// Whether the counters start again from zero after this cut (transport only: the control plane adds up).
+    /// Whether the counters start again from zero after this cut (transport only: the control plane
+    /// adds up).
     pub reset: bool,
 }
 
@@ -146,14 +147,17 @@ pub enum Report<'a> {
     Slot {
         /// The slot's number.
         slot: u32,
-        /// The new holder (the bytes in the slot: key or digest) if the slot was taken since the last cut.
+        /// The new holder (the bytes in the slot: key or digest) if the slot was taken since the
+        /// last cut.
         holder: Option<&'a [u8]>,
-        /// The exact weight held; 0 when empty, or when all of the holder's weight is in the sketch.
+        /// The exact weight held; 0 when empty, or when all of the holder's weight is in the
+        /// sketch.
         count: u64,
     },
     /// The end of an epoch.
     Cut(Cut<'a>),
-    /// Counters and Bloom filter start again from nothing, in this configuration. What follows belongs to the new segment.
+    /// Counters and Bloom filter start again from nothing, in this configuration. What follows
+    /// belongs to the new segment.
     Open {
         /// The new segment's configuration.
         config: &'a Config,

@@ -47,7 +47,8 @@ impl Refresh {
 /// A filter whose claims are false more often than this is emptied at the next cut.
 pub const EMPTY_ABOVE: f64 = 1.0 / 256.0;
 
-/// Cuts from one emptying to the next, at least: a filter that is far too small would send every key at every cut.
+/// Cuts from one emptying to the next, at least: a filter that is far too small would send every
+/// key at every cut.
 pub const LEAST_CUTS: u32 = 4;
 
 /// How long ago the filter was emptied, and whether it ever was.

@@ -7,8 +7,8 @@ use core::str::FromStr;
 /// name keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Hashing {
-    /// Format version 1 of state files, versions 1 and 2 of the wire: 64-bit seeds, XXH3-128 digests.
-    /// Keys over 240 bytes can be made to collide by someone who does not know the seed.
+    /// Format version 1 of state files, versions 1 and 2 of the wire: 64-bit seeds, XXH3-128
+    /// digests. Keys over 240 bytes can be made to collide by someone who does not know the seed.
     V1,
     /// 128-bit seeds, SipHash-2-4 digests.
     #[default]
@@ -62,7 +62,8 @@ impl Seed {
         Self { value, hashing: Hashing::V2 }
     }
 
-    /// A seed for the functions of [`Hashing::V1`], which had 64 bits: for what an older version wrote.
+    /// A seed for the functions of [`Hashing::V1`], which had 64 bits: for what an older version
+    /// wrote.
     pub fn v1(value: u64) -> Self {
         Self { value: value.into(), hashing: Hashing::V1 }
     }

@@ -1,9 +1,10 @@
 //! A data plane that was written down and read back.
 //!
-//! The derives of the types themselves say what is written; what follows from the configuration (hash secrets, the map of
-//! columns) is not. Whoever wrote the bytes may have meant harm, so nothing that was read is used before
-//! [`DataPlane::restored`] has held every length against the configuration (which allocates nothing by itself), and every
-//! content against what inserting can lead to. After that no insert, cut or peek can panic or overflow.
+//! The derives of the types themselves say what is written; what follows from the configuration
+//! (hash secrets, the map of columns) is not. Whoever wrote the bytes may have meant harm, so
+//! nothing that was read is used before [`DataPlane::restored`] has held every length against the
+//! configuration (which allocates nothing by itself), and every content against what inserting can
+//! lead to. After that no insert, cut or peek can panic or overflow.
 
 use alloc::format;
 use alloc::string::String;
@@ -62,8 +63,8 @@ impl<'de> Deserialize<'de> for Seed {
     }
 }
 
-/// Written is what a seed does not share with the configuration after [`HashSeed::rehashed`]: the key
-/// of the digests. What was read stands in for the hashes of some seed, until
+/// Written is what a seed does not share with the configuration after [`HashSeed::rehashed`]: the
+/// key of the digests. What was read stands in for the hashes of some seed, until
 /// [`HashSeed::restored`] makes it that of the configuration.
 impl Serialize for HashSeed {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -111,7 +112,8 @@ pub(crate) mod flat_keys {
 }
 
 impl Config {
-    /// Returns the configuration with a seed for these functions: a seed that was read does not know them.
+    /// Returns the configuration with a seed for these functions: a seed that was read does not
+    /// know them.
     pub fn hashed_by(self, hashing: Hashing) -> Self {
         Self { seed: self.seed.with_hashing(hashing), ..self }
     }
@@ -127,7 +129,8 @@ impl Config {
 }
 
 impl<const N: usize, H: RestoredHeavy<N>> DataPlane<N, H> {
-    /// Makes a data plane that was just read usable, or says why it cannot be one of this configuration.
+    /// Makes a data plane that was just read usable, or says why it cannot be one of this
+    /// configuration.
     pub fn restored(mut self, config: &Config) -> Result<Self, Inconsistent> {
         config.check()?;
         let slot_bytes = config.keys.slot_bytes();
@@ -151,7 +154,8 @@ impl<const N: usize, H: RestoredHeavy<N>> DataPlane<N, H> {
         ensure(known, || format!("a smallest weight of {smallest} among {} items", totals.items))?;
         let held = self.heavy.entries().try_fold(0u64, |sum, (_, _, count, _)| sum.checked_add(count));
         let sum = held.and_then(|held| held.checked_add(sketch_weight));
-        // What came before a change of the sketch is in counters that were sent off: less is possible, more is not.
+        // What came before a change of the sketch is in counters that were sent off: less is
+        // possible, more is not.
         ensure(sum.is_some_and(|sum| sum <= totals.weight), || {
             format!("the heavy part and the sketch ({sketch_weight}) have more than all items: {}", totals.weight)
         })?;

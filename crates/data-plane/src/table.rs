@@ -15,7 +15,8 @@ pub struct OutOfMemory {
     pub bytes: usize,
 }
 
-/// Returns a vector of `len` times `value`, or an error where `vec![value; len]` would abort the process.
+/// Returns a vector of `len` times `value`, or an error where `vec![value; len]` would abort the
+/// process.
 pub fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>, OutOfMemory> {
     let mut table = Vec::new();
     reserve(&mut table, len)?;

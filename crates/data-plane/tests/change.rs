@@ -1,4 +1,5 @@
-//! Changes in mid-stream and merging, against exact counts, in structures small enough that everything collides.
+//! Changes in mid-stream and merging, against exact counts, in structures small enough that
+//! everything collides.
 
 use std::collections::HashMap;
 
@@ -101,8 +102,8 @@ fn product(config: &Config, x: &HashMap<u32, i64>) -> Vec<i64> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Every segment's counters are exactly `A x` for what entered the sketch while it was open; and with the heavy part
-    /// that is all there was.
+    /// Every segment's counters are exactly `A x` for what entered the sketch while it was open;
+    /// and with the heavy part that is all there was.
     #[test]
     fn a_change_loses_nothing_and_counts_nothing_twice(
         parts in prop::collection::vec((shapes(), any::<u128>(), streams()), 1..4),
@@ -113,7 +114,8 @@ proptest! {
         let mut plane = Plane::<4>::any(first).unwrap();
         let mut rebuilt = Rebuilt::new(first);
         let mut exact = HashMap::new();
-        // What each key has in the sketch, segment by segment: what came, less what the heavy part gained.
+        // What each key has in the sketch, segment by segment: what came, less what the heavy part
+        // gained.
         let mut in_sketch: Vec<HashMap<u32, i64>> = Vec::new();
         let mut before = HashMap::new();
         for (i, (shape, seed, stream)) in parts.iter().enumerate() {
@@ -165,7 +167,8 @@ proptest! {
             (plane, ours)
         };
         let ((plane, rebuilt), (mirrored, other)) = (merged(&one, &two), merged(&two, &one));
-        // Where several slots are as good, who sits in which may depend on the order; what is held may not.
+        // Where several slots are as good, who sits in which may depend on the order; what is held
+        // may not.
         if shape.heavy == HeavyKind::Voting {
             prop_assert_eq!(&plane, &mirrored);
         }

@@ -156,7 +156,8 @@ proptest! {
             }
         }
 
-        // Every key with weight in the sketch was reported, unless the Bloom filter claims it (or did when it was last emptied).
+        // Every key with weight in the sketch was reported, unless the Bloom filter claims it (or
+        // did when it was last emptied).
         let reported: HashSet<&[u8]> = gathered.keys.iter().map(|(key, _)| &key[..]).collect();
         for (&key, &count) in &exact {
             let key_bytes = key.to_le_bytes();
@@ -215,7 +216,8 @@ proptest! {
         prop_assert_eq!(peeked, cut);
     }
 
-    /// Keys of any length: each is sent in full at first sight, and the counters hold what they should.
+    /// Keys of any length: each is sent in full at first sight, and the counters hold what they
+    /// should.
     #[test]
     fn long_keys_are_sent_at_first_sight(
         stream in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..3), 1u64..50), 1..300),

@@ -1,4 +1,5 @@
-//! Products and solvers on seeded Zipf systems. `cargo bench -p ucl-equations`; the peers measure the same systems.
+//! Products and solvers on seeded Zipf systems. `cargo bench -p ucl-equations`; the peers measure
+//! the same systems.
 
 use divan::Bencher;
 use ucl_equations::{

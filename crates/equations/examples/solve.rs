@@ -1,5 +1,5 @@
-//! Solves the system of the benchmarks, and prints what `bench/peers/solvers_scipy.py` prints for the peers:
-//! `cargo run --release -p ucl-equations --example solve [atoms ...]`.
+//! Solves the system of the benchmarks, and prints what `bench/peers/solvers_scipy.py` prints for
+//! the peers: `cargo run --release -p ucl-equations --example solve [atoms ...]`.
 
 use std::time::{Duration, Instant};
 use ucl_equations::{Columns, Error, Info, LeastSquaresOptions, MultiplicativeOptions, Workspace, em, lsmr, lsqr, omp};

@@ -1,10 +1,11 @@
 //! The Golub-Kahan bidiagonalisation, which LSQR and LSMR share.
 //!
-//! From `β₁ u₁ = y`, `α₁ v₁ = Aᵀ u₁`, step by step `β u' = A v - α u`, `α v' = Aᵀ u' - β v`, all of length one. In exact
-//! arithmetic the `u` are orthogonal, the `v` too, and `A` is lower bidiagonal between them.
+//! From `β₁ u₁ = y`, `α₁ v₁ = Aᵀ u₁`, step by step `β u' = A v - α u`, `α v' = Aᵀ u' - β v`, all of
+//! length one. In exact arithmetic the `u` are orthogonal, the `v` too, and `A` is lower bidiagonal
+//! between them.
 //!
-//! The vectors are kept unscaled, each with its length beside: the division happens where the vector is next read, which saves two passes
-//! per step.
+//! The vectors are kept unscaled, each with its length beside: the division happens where the
+//! vector is next read, which saves two passes per step.
 
 use crate::columns::Columns;
 use crate::dense;
@@ -94,7 +95,8 @@ fn inverse(length: f64) -> f64 {
     if length > 0.0 { 1.0 / length } else { 0.0 }
 }
 
-/// The plane rotation that takes `(a, b)` to `(r, 0)`: its cosine, its sine, and `r`. Scaled against overflow.
+/// The plane rotation that takes `(a, b)` to `(r, 0)`: its cosine, its sine, and `r`. Scaled
+/// against overflow.
 pub(crate) fn rotation(a: f64, b: f64) -> (f64, f64, f64) {
     let largest = a.abs().max(b.abs());
     if largest == 0.0 {

@@ -2,8 +2,9 @@
 
 use crate::dense;
 
-/// The lower triangle `L` of `G = L Lᵀ`, rows one after another without gaps: row `i` has `i + 1` entries. Both
-/// triangular solves then run along rows, forwards as dot products and backwards as additions of multiples.
+/// The lower triangle `L` of `G = L Lᵀ`, rows one after another without gaps: row `i` has `i + 1`
+/// entries. Both triangular solves then run along rows, forwards as dot products and backwards as
+/// additions of multiples.
 #[derive(Debug, Default)]
 pub(crate) struct Cholesky {
     packed: Vec<f64>,
@@ -16,8 +17,8 @@ fn start(i: usize) -> usize {
 }
 
 impl Cholesky {
-    /// Adds the row `(g, diagonal)` to `G`; refused (`false`) if the new row is dependent on those before, that is if
-    /// less than `tolerance · diagonal` of it is new.
+    /// Adds the row `(g, diagonal)` to `G`; refused (`false`) if the new row is dependent on those
+    /// before, that is if less than `tolerance · diagonal` of it is new.
     pub fn push(&mut self, g: &[f64], diagonal: f64, tolerance: f64) -> bool {
         let end = self.packed.len();
         self.packed.extend_from_slice(g);

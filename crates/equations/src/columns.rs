@@ -1,9 +1,10 @@
 //! The matrix `A`, one column per key, appended as keys arrive.
 //!
-//! A sketch touches the same number of counters for every key (its *degree*: the rows of a Count-Min, the hash
-//! functions of a FlowRadar), so a column is `degree` counter indices and, where not all ones, as many coefficients.
-//! Flat arrays keep the products `A x` and `Aᵀ y` streaming. An index may repeat within a column (FlowRadar hashing
-//! a key twice to one counter): its coefficients then add.
+//! A sketch touches the same number of counters for every key (its *degree*: the rows of a
+//! Count-Min, the hash functions of a FlowRadar), so a column is `degree` counter indices and,
+//! where not all ones, as many coefficients. Flat arrays keep the products `A x` and `Aᵀ y`
+//! streaming. An index may repeat within a column (FlowRadar hashing a key twice to one counter):
+//! its coefficients then add.
 
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +47,8 @@ impl Columns {
         Self::with(counters, degree, Coefficients::Reals(Vec::new()))
     }
 
-    /// So many columns of ones in the place of these and in the same memory; the indices are for the caller to fill in.
+    /// So many columns of ones in the place of these and in the same memory; the indices are for
+    /// the caller to fill in.
     pub(crate) fn replace_by_ones(&mut self, counters: usize, degree: usize, columns: usize) -> &mut [u32] {
         let mut indices = std::mem::take(&mut self.indices);
         indices.resize(columns * degree, 0);

@@ -1,7 +1,8 @@
-//! Vector kernels whose order of additions is fixed, so that a result never depends on who computes it.
+//! Vector kernels whose order of additions is fixed, so that a result never depends on who computes
+//! it.
 //!
-//! A plain `iter().sum()` is one chain of additions, as slow as their latency. Eight chains side by side vectorise, and
-//! folding them in a fixed order keeps the sum the same on every machine.
+//! A plain `iter().sum()` is one chain of additions, as slow as their latency. Eight chains side by
+//! side vectorise, and folding them in a fixed order keeps the sum the same on every machine.
 
 const LANES: usize = 8;
 

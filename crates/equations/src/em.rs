@@ -4,25 +4,29 @@
 //! x_k  <-  x_k · mean over the counters i of key k of ( y_i / (A x)_i )
 //! ```
 //!
-//! Each counter shares its mass among its keys in proportion to their present estimates, and each key takes the mean of what its
-//! counters offer. Every iteration keeps the total (`Σ x` is the mass of the counters that have a live key, divided by
-//! the degree) and the signs, and lowers the Kullback-Leibler divergence of `A x` from `y`. It is the EM algorithm of
-//! Shepp & Vardi (1982) and the Richardson-Lucy iteration of deconvolution; Kumar et al. (2004) first used such an EM on
+//! Each counter shares its mass among its keys in proportion to their present estimates, and each
+//! key takes the mean of what its counters offer. Every iteration keeps the total (`Σ x` is the
+//! mass of the counters that have a live key, divided by the degree) and the signs, and lowers the
+//! Kullback-Leibler divergence of `A x` from `y`. It is the EM algorithm of Shepp & Vardi (1982)
+//! and the Richardson-Lucy iteration of deconvolution; Kumar et al. (2004) first used such an EM on
 //! the counters of a sketch.
 //!
-//! **The start is the prior.** With fewer counters than keys many `x` solve `y = A x`, and which of them EM reaches is
-//! decided by where it starts (the null-space term of the paper's Theorem 1). From ones it prefers even solutions; from the
-//! learned decoder's output it refines that. A start of 0 stays 0 for ever: give unlikely keys a small number instead.
+//! **The start is the prior.** With fewer counters than keys many `x` solve `y = A x`, and which of
+//! them EM reaches is decided by where it starts (the null-space term of the paper's Theorem 1).
+//! From ones it prefers even solutions; from the learned decoder's output it refines that. A start
+//! of 0 stays 0 for ever: give unlikely keys a small number instead.
 //!
-//! **Zeros.** A key on a counter with `y = 0` is exactly 0, from the start. Mass on counters that no key explains (a key
-//! that the Bloom filter lost) is not shared out, and shows in the residual; where such a key shares counters with
-//! known keys, their estimates grow by it.
+//! **Zeros.** A key on a counter with `y = 0` is exactly 0, from the start. Mass on counters that
+//! no key explains (a key that the Bloom filter lost) is not shared out, and shows in the residual;
+//! where such a key shares counters with known keys, their estimates grow by it.
 //!
-//! **Stopping.** After [`iterations`](MultiplicativeOptions::iterations) (100 by default), or earlier when
-//! `Σ|change of x| <= tolerance · Σ x`, if a tolerance is set. Convergence is slow near solutions with zeros: where
-//! counters outnumber keys, [`peeling`](crate::peeling) first gives the accuracy of many iterations for few.
+//! **Stopping.** After [`iterations`](MultiplicativeOptions::iterations) (100 by default), or
+//! earlier when `Σ|change of x| <= tolerance · Σ x`, if a tolerance is set. Convergence is slow
+//! near solutions with zeros: where counters outnumber keys, [`peeling`](crate::peeling) first
+//! gives the accuracy of many iterations for few.
 //!
-//! **Speed.** See the private module `multiplicative`: only live keys and counters take part, in one pass per iteration.
+//! **Speed.** See the private module `multiplicative`: only live keys and counters take part, in
+//! one pass per iteration.
 //!
 //! ```
 //! use ucl_equations::{Columns, Workspace, em};

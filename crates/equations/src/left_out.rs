@@ -1,15 +1,16 @@
 //! Compares estimates without ground truth: leaves out a row of counters and predicts it.
 //!
-//! Any solver can make `A x` fit `y`; with more keys than counters that says nothing. So decode from all rows but one, and
-//! see how well the estimate predicts the row that it has not seen:
+//! Any solver can make `A x` fit `y`; with more keys than counters that says nothing. So decode
+//! from all rows but one, and see how well the estimate predicts the row that it has not seen:
 //!
 //! ```text
 //! residual(j) = Σ over the counters i of row j of |y_i - (A x̂_{-j})_i|  /  Σ |y_i|
 //! ```
 //!
-//! averaged over the rows. Row `j` hashes the keys anew, so it is evidence of its own; in our measurements the residual ranks decoders as
-//! their true error does. It fails for estimates that do not keep the total (a row's sum is known beforehand),
-//! and it compares decoders, not sizes of sketch: the residual of a wider sketch is smaller throughout.
+//! averaged over the rows. Row `j` hashes the keys anew, so it is evidence of its own; in our
+//! measurements the residual ranks decoders as their true error does. It fails for estimates that
+//! do not keep the total (a row's sum is known beforehand), and it compares decoders, not sizes of
+//! sketch: the residual of a wider sketch is smaller throughout.
 //!
 //! ```
 //! use ucl_equations::{Columns, Error, Rows, Workspace, em, left_out};

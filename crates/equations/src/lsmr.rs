@@ -1,13 +1,14 @@
-//! LSMR: least squares by bidiagonalisation, with a monotone gradient (Fong & Saunders 2011, SIAM J. Sci. Comput. 33(5),
-//! 2950-2971).
+//! LSMR: least squares by bidiagonalisation, with a monotone gradient (Fong & Saunders 2011, SIAM
+//! J. Sci. Comput. 33(5), 2950-2971).
 //!
-//! Solves what [`lsqr`](mod@crate::lsqr) solves, from the same bidiagonalisation, but is MINRES instead of conjugate gradients on the
-//! normal equations: `‖Aᵀ r‖` falls with every iteration, so that on systems without a solution (keys that the Bloom filter lost)
-//! it can be stopped earlier. The limit is the same.
+//! Solves what [`lsqr`](mod@crate::lsqr) solves, from the same bidiagonalisation, but is MINRES
+//! instead of conjugate gradients on the normal equations: `‖Aᵀ r‖` falls with every iteration, so
+//! that on systems without a solution (keys that the Bloom filter lost) it can be stopped earlier.
+//! The limit is the same.
 //!
-//! **Stopping.** As for LSQR; the limit of iterations is the smaller number of counters and columns unless set. The estimates of
-//! `‖r‖`, `‖Aᵀ r‖`, `‖A‖` and `cond(A)` are those of the paper's section 3; the names are its as well
-//! (`rho_dot` for ρ̇, `rho_bar` for ρ̄, `theta_tilde` for θ̃).
+//! **Stopping.** As for LSQR; the limit of iterations is the smaller number of counters and columns
+//! unless set. The estimates of `‖r‖`, `‖Aᵀ r‖`, `‖A‖` and `cond(A)` are those of the paper's
+//! section 3; the names are its as well (`rho_dot` for ρ̇, `rho_bar` for ρ̄, `theta_tilde` for θ̃).
 //!
 //! ```
 //! use ucl_equations::{Columns, Stop, lsmr};
@@ -98,7 +99,8 @@ struct State<'a> {
     /// `‖A‖²` (Frobenius) so far, without and with the newest alpha.
     a_squared: f64,
     next_a_squared: f64,
-    /// The extremes of `rho_bar`, and its newest, still changing value: their quotient estimates `cond(A)`.
+    /// The extremes of `rho_bar`, and its newest, still changing value: their quotient estimates
+    /// `cond(A)`.
     largest: f64,
     smallest: f64,
     newest: f64,
@@ -149,7 +151,8 @@ impl<'a> State<'a> {
 
     fn rotate(&mut self, basis: &Bidiagonal<'_>) -> Step {
         let (alpha, beta) = (basis.alpha, basis.beta);
-        // Damping; then Q, which makes the bidiagonal matrix upper triangular; then Q̄, which does so to its transpose.
+        // Damping; then Q, which makes the bidiagonal matrix upper triangular; then Q̄, which does
+        // so to its transpose.
         let (cos_hat, sin_hat, alpha_hat) = rotation(self.alpha_bar, self.options.damp);
         let rho_old = self.rho;
         let (cos, sin, rho) = rotation(alpha_hat, beta);

@@ -1,11 +1,12 @@
-//! LSQR: least squares by bidiagonalisation (Paige & Saunders 1982, ACM TOMS 8(1), 43-71), the decoder that the paper
-//! compares against.
+//! LSQR: least squares by bidiagonalisation (Paige & Saunders 1982, ACM TOMS 8(1), 43-71), the
+//! decoder that the paper compares against.
 //!
-//! Minimises `‖y - A x‖₂² + damp² ‖x‖₂²`; of all minima, the `x` of least length. It is conjugate gradients on the normal
-//! equations `Aᵀ A x = Aᵀ y`, but works on `A` itself, with an error that grows with its condition number and not with the
-//! square of that. Starting from 0, every iterate is a combination of columns' transposes: the part of the truth that `A` does not
-//! see (Theorem 1's null space) is estimated as 0, so with more keys than counters the estimate is spread out, and
-//! may be negative.
+//! Minimises `‖y - A x‖₂² + damp² ‖x‖₂²`; of all minima, the `x` of least length. It is conjugate
+//! gradients on the normal equations `Aᵀ A x = Aᵀ y`, but works on `A` itself, with an error that
+//! grows with its condition number and not with the square of that. Starting from 0, every iterate
+//! is a combination of columns' transposes: the part of the truth that `A` does not see (Theorem
+//! 1's null space) is estimated as 0, so with more keys than counters the estimate is spread out,
+//! and may be negative.
 //!
 //! **Stopping.** The first of
 //! - `‖r‖ <= btol ‖y‖ + atol ‖A‖ ‖x‖`: solved ([`Stop::Solved`]);
@@ -13,8 +14,9 @@
 //! - the estimate of `cond(A)` passes `condition_limit` ([`Stop::Conditioning`]);
 //! - the limit of iterations, twice the number of columns unless set ([`Stop::Limit`]).
 //!
-//! `‖A‖`, `‖x‖`, `‖r‖` and `cond(A)` are the running estimates of the paper's section 5; the names `rho`, `phi`, `theta`
-//! below are its as well. Tolerances below the machine's precision count as that.
+//! `‖A‖`, `‖x‖`, `‖r‖` and `cond(A)` are the running estimates of the paper's section 5; the names
+//! `rho`, `phi`, `theta` below are its as well. Tolerances below the machine's precision count as
+//! that.
 //!
 //! ```
 //! use ucl_equations::{Columns, Stop, lsqr};

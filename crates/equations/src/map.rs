@@ -1,7 +1,7 @@
 //! MAP: the posterior estimate of the paper's Theorem 4, in closed form.
 //!
-//! With a normal prior of mean `μ` and variance `σ²` on every count, and what collides with a key in a row of `w` counters
-//! taken as normal too,
+//! With a normal prior of mean `μ` and variance `σ²` on every count, and what collides with a key
+//! in a row of `w` counters taken as normal too,
 //!
 //! ```text
 //!          μ ‖x‖₂² + σ² ( w Σ_j y_{j,H_j(k)} - d ‖x‖₁ )
@@ -9,13 +9,15 @@
 //!               ‖x‖₂² + σ² d (w - 1)
 //! ```
 //!
-//! The theorem leaves `μ` and `σ` open. Here they come from the counters: `‖x‖₁` is the rows' common sum and
-//! `μ = ‖x‖₁ / N`; a row's sum of squares has the expectation `‖x‖₂² + (‖x‖₁² - ‖x‖₂²) / w` over the hash functions, so
+//! The theorem leaves `μ` and `σ` open. Here they come from the counters: `‖x‖₁` is the rows'
+//! common sum and `μ = ‖x‖₁ / N`; a row's sum of squares has the expectation
+//! `‖x‖₂² + (‖x‖₁² - ‖x‖₂²) / w` over the hash functions, so
 //! `‖x‖₂² = (w · mean over rows of Σ y² - ‖x‖₁²) / (w - 1)`; and `σ² = ‖x‖₂² / N - μ²`, at least 0.
 //!
-//! One pass over the columns, no iteration. The price is a linear shrinkage that is the same for all keys: heavy keys are pulled down
-//! to `μ`, estimates may be negative, and with few collisions it does not reach the exact solution as the iterative
-//! solvers do. For columns of ones in rows (Count-Min) only.
+//! One pass over the columns, no iteration. The price is a linear shrinkage that is the same for
+//! all keys: heavy keys are pulled down to `μ`, estimates may be negative, and with few collisions
+//! it does not reach the exact solution as the iterative solvers do. For columns of ones in rows
+//! (Count-Min) only.
 //!
 //! ```
 //! use ucl_equations::{Columns, Rows, map};

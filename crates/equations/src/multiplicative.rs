@@ -3,20 +3,22 @@
 //! It multiplies each `x_k` by the mean, over the key's counters, of the ratios `y / (A x)`.
 //! What makes one iteration cheap:
 //!
-//! - **Only what is alive.** A key with an empty counter is 0 for certain, so it is dropped before the first iteration;
-//!   counters without mass then have no key left, and the rest is renumbered densely. An iteration for
-//!   an epoch of a thousand items costs what its live keys cost, however large the sketch.
-//! - **One pass over the keys.** A key reads the ratios at its counters, is multiplied, and adds its new value to
-//!   those counters' sums for the next iteration, while its indices are at hand. A second, vectorised pass over the
-//!   counters turns sums into ratios.
+//! - **Only what is alive.** A key with an empty counter is 0 for certain, so it is dropped before
+//!   the first iteration; counters without mass then have no key left, and the rest is renumbered
+//!   densely. An iteration for an epoch of a thousand items costs what its live keys cost, however
+//!   large the sketch.
+//! - **One pass over the keys.** A key reads the ratios at its counters, is multiplied, and adds
+//!   its new value to those counters' sums for the next iteration, while its indices are at hand. A
+//!   second, vectorised pass over the counters turns sums into ratios.
 //! - **Half the bytes.** Where the counters are small enough for single precision to be harmless
 //!   ([`Precision::Auto`]), ratios and sums are `f32`, and stay in cache.
 //!
-//! Numbers are scaled by powers of two so that the largest counter and the largest start lie in `[1, 2)`. An estimate
-//! below `1e-20` of that is set to zero: it means nothing any more, and denormal numbers are slow.
+//! Numbers are scaled by powers of two so that the largest counter and the largest start lie in
+//! `[1, 2)`. An estimate below `1e-20` of that is set to zero: it means nothing any more, and
+//! denormal numbers are slow.
 //!
-//! Many keys are split into chunks with sums of their own, added in order. Their number depends on the system alone,
-//! so the result does not depend on the threads.
+//! Many keys are split into chunks with sums of their own, added in order. Their number depends on
+//! the system alone, so the result does not depend on the threads.
 
 use crate::columns::{ColumnId, Columns};
 use crate::error::{Error, check_len, check_non_negative, check_option};
@@ -24,8 +26,8 @@ use crate::info::{Info, Stop};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// Live keys per chunk, at least; a chunk must also have far more entries than sums to clear and add. A system below
-/// two chunks stays in the calling thread.
+/// Live keys per chunk, at least; a chunk must also have far more entries than sums to clear and
+/// add. A system below two chunks stays in the calling thread.
 const COLUMNS_PER_CHUNK: usize = 1 << 15;
 /// More chunks cost more sums than they save.
 const MAX_CHUNKS: usize = 8;
@@ -33,9 +35,9 @@ const MAX_CHUNKS: usize = 8;
 const COUNTERS_PER_TASK: usize = 1 << 14;
 /// Estimates below this share of the largest number are zero.
 const NOTHING: f64 = 1e-20;
-/// Up to here [`Precision::Auto`] trusts 24 bits of mantissa. Largest difference from double precision over Zipf systems of
-/// 15,000 to 200,000 keys, 100 and 500 iterations: 0.002 counts with counters up to 20,000, 0.02 up to 200,000, 0.16
-/// up to 2,000,000 and 2.8 up to 20,000,000.
+/// Up to here [`Precision::Auto`] trusts 24 bits of mantissa. Largest difference from double
+/// precision over Zipf systems of 15,000 to 200,000 keys, 100 and 500 iterations: 0.002 counts with
+/// counters up to 20,000, 0.02 up to 200,000, 0.16 up to 2,000,000 and 2.8 up to 20,000,000.
 const SINGLE_LIMIT: f64 = (1u32 << 20) as f64;
 
 /// Number format of the iterations.
@@ -298,8 +300,8 @@ impl System<'_> {
         }
     }
 
-    /// What the start is divided by: it has a scale of its own, for the first iteration forgets any factor that all
-    /// `x` share.
+    /// What the start is divided by: it has a scale of its own, for the first iteration forgets any
+    /// factor that all `x` share.
     fn start_scale(&self, problem: &Problem<'_>) -> f64 {
         problem.start.map_or(1.0, |start| {
             power_of_two(self.live.iter().fold(0.0, |largest: f64, &at| largest.max(start[at as usize])))
@@ -340,7 +342,8 @@ impl System<'_> {
         tasks.into_par_iter().for_each(|(y, ratios, mut sums)| to_ratios(y, ratios, &mut sums, self.degree));
     }
 
-    /// Multiplies every `x`, and adds it to the sums of its counters. Returns `Σ|change|` and `Σ x` if asked.
+    /// Multiplies every `x`, and adds it to the sums of its counters. Returns `Σ|change|` and `Σ x`
+    /// if asked.
     fn pass<F: Real>(&self, buffers: &mut Buffers<F>, track: bool) -> (f64, f64) {
         match (self.degree, track) {
             (3, false) => self.pass_in_chunks(buffers, &pass_over::<F, 3, false>),
@@ -379,8 +382,8 @@ impl System<'_> {
     }
 }
 
-/// One chunk's pass: indices, `x`, ratios and sums. Dynamic: called once a chunk, and one copy of the parallel loop is
-/// enough.
+/// One chunk's pass: indices, `x`, ratios and sums. Dynamic: called once a chunk, and one copy of
+/// the parallel loop is enough.
 type Pass<'a, F> = dyn Fn(&[u32], &mut [F], &[F], &mut [F]) -> (f64, f64) + Sync + 'a;
 
 fn to_ratios<F: Real>(y: &[F], ratios: &mut [F], sums: &mut [&mut [F]], degree: usize) {

@@ -1,17 +1,19 @@
-//! OMP, orthogonal matching pursuit (Pati, Rezaiifar & Krishnaprasad 1993; Tropp & Gilbert 2007): the sparse decoder of SeqSketch
-//! and HistSketch.
+//! OMP, orthogonal matching pursuit (Pati, Rezaiifar & Krishnaprasad 1993; Tropp & Gilbert 2007):
+//! the sparse decoder of SeqSketch and HistSketch.
 //!
-//! Start with the residual `r = y` and no atoms. Take the column that correlates best with what is left,
-//! `k = argmax |⟨a_k, r⟩| / ‖a_k‖` (the first, where several do), add it to the atoms, fit `y` by all atoms in the
-//! least-squares sense, and let `r` be what that fit leaves. Every other column is estimated as 0, so OMP suits a few heavy keys
-//! above nothing; on the long tail of a real stream it explains heavy counters by the few keys it may name.
+//! Start with the residual `r = y` and no atoms. Take the column that correlates best with what is
+//! left, `k = argmax |⟨a_k, r⟩| / ‖a_k‖` (the first, where several do), add it to the atoms, fit
+//! `y` by all atoms in the least-squares sense, and let `r` be what that fit leaves. Every other
+//! column is estimated as 0, so OMP suits a few heavy keys above nothing; on the long tail of a
+//! real stream it explains heavy counters by the few keys it may name.
 //!
-//! **Stopping.** After [`atoms`](Options::atoms) (one per ten keys by default, as the paper's experiments have it); when
-//! `‖r‖₂ <= tolerance · ‖y‖₂`; or when no column is left that correlates with `r` and is independent of the atoms.
+//! **Stopping.** After [`atoms`](Options::atoms) (one per ten keys by default, as the paper's
+//! experiments have it); when `‖r‖₂ <= tolerance · ‖y‖₂`; or when no column is left that correlates
+//! with `r` and is independent of the atoms.
 //!
-//! **Cost.** The fit uses a Cholesky factor of the atoms' Gram matrix that grows by one row per atom: `k²` operations
-//! for atom `k`. Columns have a handful of entries, so correlations cost `degree` operations a column, where a
-//! dense implementation pays for every counter.
+//! **Cost.** The fit uses a Cholesky factor of the atoms' Gram matrix that grows by one row per
+//! atom: `k²` operations for atom `k`. Columns have a handful of entries, so correlations cost
+//! `degree` operations a column, where a dense implementation pays for every counter.
 //!
 //! ```
 //! use ucl_equations::{Columns, omp};
@@ -78,7 +80,8 @@ struct Pursuit<'a> {
     z: Vec<f64>,
     /// The atoms' values.
     fit: Vec<f64>,
-    /// Which atoms touch a counter, as (atom, next) links from `heads`: only they correlate with a new atom there.
+    /// Which atoms touch a counter, as (atom, next) links from `heads`: only they correlate with a
+    /// new atom there.
     heads: Vec<u32>,
     links: Vec<(u32, u32)>,
 }

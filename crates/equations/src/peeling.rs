@@ -1,22 +1,26 @@
 //! Peeling: exact counts where the system is sparse enough.
 //!
-//! A counter with exactly one candidate left *is* that key's count. Subtract the key from its other counters, which
-//! may leave these with one candidate, and repeat. A counter that is empty settles all its candidates at zero, too. What comes out is
-//! exact, provided that every key with mass is among the candidates; what does not come out is left, with what remains
-//! of the counters, to [`em`](mod@crate::em) ([`Peeling::then_em`]).
+//! A counter with exactly one candidate left *is* that key's count. Subtract the key from its other
+//! counters, which may leave these with one candidate, and repeat. A counter that is empty settles
+//! all its candidates at zero, too. What comes out is exact, provided that every key with mass is
+//! among the candidates; what does not come out is left, with what remains of the counters, to
+//! [`em`](mod@crate::em) ([`Peeling::then_em`]).
 //!
-//! This is the decoding of FlowRadar (Li et al., NSDI 2016) and of invertible Bloom lookup tables (Goodrich &
-//! Mitzenmacher 2011). With `degree` 3, 4, 5 and random columns it completes, almost surely, while there are fewer than
-//! 0.82, 0.77, 0.70 candidates a counter (those settled by empty counters do not count), and stops early above.
+//! This is the decoding of FlowRadar (Li et al., NSDI 2016) and of invertible Bloom lookup tables
+//! (Goodrich & Mitzenmacher 2011). With `degree` 3, 4, 5 and random columns it completes, almost
+//! surely, while there are fewer than 0.82, 0.77, 0.70 candidates a counter (those settled by empty
+//! counters do not count), and stops early above.
 //!
-//! **No adjacency lists.** A counter keeps how many candidates it has and the XOR of their numbers: with one left, the
-//! XOR is its number. Peeling is linear in the entries. Empty counters cannot name their candidates that way, so whenever
-//! the queue runs dry a sweep over the unsolved columns looks for them, at most [`MAX_SWEEPS`] times.
+//! **No adjacency lists.** A counter keeps how many candidates it has and the XOR of their numbers:
+//! with one left, the XOR is its number. Peeling is linear in the entries. Empty counters cannot
+//! name their candidates that way, so whenever the queue runs dry a sweep over the unsolved columns
+//! looks for them, at most [`MAX_SWEEPS`] times.
 //!
-//! **When keys are missing** from the candidates (the Bloom filter lost them), their mass is still in the counters. It shows in three
-//! ways: as a peel that would leave another counter negative, or that the key's repeated index does not divide (both
-//! *refused*: the counter is passed over, and the key may still come out through another one); as mass on a counter
-//! with no candidate left (*unexplained*); and, unseen, as a key peeled from a counter it shares with a lost one.
+//! **When keys are missing** from the candidates (the Bloom filter lost them), their mass is still
+//! in the counters. It shows in three ways: as a peel that would leave another counter negative, or
+//! that the key's repeated index does not divide (both *refused*: the counter is passed over, and
+//! the key may still come out through another one); as mass on a counter with no candidate left
+//! (*unexplained*); and, unseen, as a key peeled from a counter it shares with a lost one.
 //!
 //! ```
 //! use ucl_equations::{Columns, peeling};
@@ -60,8 +64,8 @@ pub struct Peeling {
 /// Peels the candidates (all columns if `None`) from counters `y >= 0`. The columns must be columns
 /// of ones.
 ///
-/// A column may stand among the candidates only once; candidates with the same counters can never be told apart, and
-/// stay unsolved unless those counters empty.
+/// A column may stand among the candidates only once; candidates with the same counters can never
+/// be told apart, and stay unsolved unless those counters empty.
 pub fn peel(columns: &Columns, candidates: Option<&[ColumnId]>, y: &[i64]) -> Result<Peeling, Error> {
     let mut peeler = Peeler::default();
     peeler.peel(columns, candidates, y)?;
@@ -99,7 +103,8 @@ impl Peeler {
             return Err(Error::UnknownColumn { at, id: ids[at].0, len: columns.len() });
         }
         let fits = Narrow::holds(candidates.map_or(columns.len(), <[_]>::len), all);
-        // The usual columns by their degree: the compiler unrolls all loops over a column's counters.
+        // The usual columns by their degree: the compiler unrolls all loops over a column's
+        // counters.
         match columns.degree() {
             3 if all_distinct::<3>(columns) && fits => self.run::<Narrow, 3>(columns, candidates, y),
             3 if all_distinct::<3>(columns) => self.run::<Wide, 3>(columns, candidates, y),
@@ -120,7 +125,8 @@ impl Peeler {
         self.open.clear();
         // Room for all, and for one that is written down but not kept.
         self.ready.resize(y.len() + 1, 0);
-        // Slices and numbers of its own, no references to vectors: the compiler keeps them all in registers.
+        // Slices and numbers of its own, no references to vectors: the compiler keeps them all in
+        // registers.
         let mut state = State::<C, DEGREE> {
             indices: columns.all_indices(),
             degree: columns.degree(),
@@ -168,8 +174,9 @@ const TOGETHER: usize = 32;
 /// Stands for a degree that only the columns know, and for columns that may have a counter twice.
 const ANY: usize = 0;
 
-/// Counters that have, or had, one candidate left, the uppermost first: the order does not matter for what is exact. Whether a
-/// counter has one candidate left cannot be foreseen, so nothing branches on it.
+/// Counters that have, or had, one candidate left, the uppermost first: the order does not matter
+/// for what is exact. Whether a counter has one candidate left cannot be foreseen, so nothing
+/// branches on it.
 struct Stack<'a> {
     items: &'a mut [u32],
     len: usize,
@@ -230,8 +237,9 @@ impl<'a, C: Counter, const DEGREE: usize> State<'a, C, DEGREE> {
         &self.indices[at * degree..][..degree]
     }
 
-    /// Peels from the uppermost counters that are ready. Those that no longer are (their candidate was solved by way of another
-    /// one) are sorted out first, without a branch, so that the memory of all is waited for at once and not one by one.
+    /// Peels from the uppermost counters that are ready. Those that no longer are (their candidate
+    /// was solved by way of another one) are sorted out first, without a branch, so that the memory
+    /// of all is waited for at once and not one by one.
     #[inline(always)]
     fn peel_some(&mut self) {
         let (mut some, mut len) = ([0; TOGETHER], 0);
@@ -277,7 +285,8 @@ impl<'a, C: Counter, const DEGREE: usize> State<'a, C, DEGREE> {
         indices.iter().fold(false, |any, &i| any | (self.mass(i) == 0))
     }
 
-    /// Settles every open candidate that has an empty counter at zero; whether there was any. `open` keeps those without a value.
+    /// Settles every open candidate that has an empty counter at zero; whether there was any.
+    /// `open` keeps those without a value.
     #[inline(always)]
     fn settle_on_empty(&mut self, open: &mut Vec<u32>) -> bool {
         let mut any = false;

@@ -1,13 +1,16 @@
-//! The two products of the system: `A x` (what the counters would hold) and `Aᵀ y` (what a key's counters add up to).
+//! The two products of the system: `A x` (what the counters would hold) and `Aᵀ y` (what a key's
+//! counters add up to).
 //!
-//! `Aᵀ y` *gathers*: each column reads its own few counters, so columns may be shared out among threads as one likes.
-//! `A x` *scatters*: columns add into counters that they share. Large systems are cut into a few chunks of columns, each with sums
-//! of its own, which are added in order. How many depends on the system alone, so neither product depends on the
-//! number of threads, to the last bit. Small systems stay in the calling thread.
+//! `Aᵀ y` *gathers*: each column reads its own few counters, so columns may be shared out among
+//! threads as one likes. `A x` *scatters*: columns add into counters that they share. Large systems
+//! are cut into a few chunks of columns, each with sums of its own, which are added in order. How
+//! many depends on the system alone, so neither product depends on the number of threads, to the
+//! last bit. Small systems stay in the calling thread.
 //!
-//! The road not taken is an index of the entries by counter, which turns `A x` into a gather as well. Its inner loop has
-//! a length the processor cannot predict: 58 µs against 41 µs for 15,000 keys on 4×1024 counters, and 298 µs against 69 µs
-//! for 16,000 keys on 4×9338 (one thread, f64), before the 160-230 µs to build it.
+//! The road not taken is an index of the entries by counter, which turns `A x` into a gather as
+//! well. Its inner loop has a length the processor cannot predict: 58 µs against 41 µs for 15,000
+//! keys on 4×1024 counters, and 298 µs against 69 µs for 16,000 keys on 4×9338 (one thread, f64),
+//! before the 160-230 µs to build it.
 //!
 //! ```
 //! use ucl_equations::Columns;
@@ -36,8 +39,8 @@ const ENTRIES_PER_SCATTER: usize = 1 << 17;
 /// More chunks cost more sums than they save.
 const MAX_SCATTERS: usize = 8;
 
-/// Runs `$body` once for the kind of coefficients at hand, with `$at` a function from an entry's position to its
-/// coefficient. For ones the multiplication disappears at compile time.
+/// Runs `$body` once for the kind of coefficients at hand, with `$at` a function from an entry's
+/// position to its coefficient. For ones the multiplication disappears at compile time.
 macro_rules! with_coefficients {
     ($coefficients:expr, |$at:ident| $body:expr) => {
         match $coefficients {
@@ -130,7 +133,8 @@ fn scatter_of<const D: usize>(columns: &Columns, first: usize, x: &[f64], out: &
     }
 }
 
-/// Into how many chunks a scatter is cut: each must be worth a task, and far more work than clearing and adding its sums.
+/// Into how many chunks a scatter is cut: each must be worth a task, and far more work than
+/// clearing and adding its sums.
 fn scatters(columns: &Columns) -> usize {
     let entries = columns.all_indices().len();
     (entries / ENTRIES_PER_SCATTER).min(entries / (4 * columns.counters().max(1))).clamp(1, MAX_SCATTERS)
@@ -140,7 +144,8 @@ fn scatters(columns: &Columns) -> usize {
 #[derive(Default)]
 pub(crate) struct Sums(Vec<f64>);
 
-/// `out[i] = combine((A x)[i], out[i])`; returns `Σ out[i]²`. One pass does what an iteration needs.
+/// `out[i] = combine((A x)[i], out[i])`; returns `Σ out[i]²`. One pass does what an iteration
+/// needs.
 pub(crate) fn scatter_with(
     columns: &Columns,
     x: &[f64],
@@ -214,8 +219,8 @@ fn gather_of<const D: usize>(
     })
 }
 
-/// Runs `work(first, chunk)` over the chunks of `out`, in threads where there is more than one, and returns `Σ out²`
-/// afterwards, added chunk by chunk in order.
+/// Runs `work(first, chunk)` over the chunks of `out`, in threads where there is more than one, and
+/// returns `Σ out²` afterwards, added chunk by chunk in order.
 fn in_chunks(out: &mut [f64], entries: usize, work: impl Fn(usize, &mut [f64]) + Sync) -> f64 {
     let chunks = (entries / ENTRIES_PER_GATHER).clamp(1, 256);
     let len = out.len().div_ceil(chunks).max(1);

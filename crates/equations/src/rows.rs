@@ -1,4 +1,5 @@
-//! Counters arranged in rows, one entry of every column in each: the shape of Count-Min and Count Sketch.
+//! Counters arranged in rows, one entry of every column in each: the shape of Count-Min and Count
+//! Sketch.
 
 use crate::columns::{ColumnId, Columns};
 use crate::error::Error;

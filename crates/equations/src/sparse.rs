@@ -1,13 +1,14 @@
 //! Sparse systems: finds the columns that can have mass, and shrinks the system to them.
 //!
-//! The items of a short epoch touch a small part of the counters, and a key with an untouched counter had no item. So before
-//! anything is solved:
+//! The items of a short epoch touch a small part of the counters, and a key with an untouched
+//! counter had no item. So before anything is solved:
 //!
 //! 1. [`Touched`]: which counters have mass, a bit each.
-//! 2. [`Candidates`]: the columns all of whose counters are touched, for a block of epochs in one go: a counter has a bit for
-//!    each epoch, and the AND over a column's counters is the set of epochs in which it is a candidate.
-//! 3. [`Shrinker::shrink`]: the candidates over just the touched counters, so that solvers pass over thousands of counters
-//!    and not over all.
+//! 2. [`Candidates`]: the columns all of whose counters are touched, for a block of epochs in one
+//!    go: a counter has a bit for each epoch, and the AND over a column's counters is the set of
+//!    epochs in which it is a candidate.
+//! 3. [`Shrinker::shrink`]: the candidates over just the touched counters, so that solvers pass
+//!    over thousands of counters and not over all.
 //!
 //! ```
 //! use ucl_equations::sparse::{Candidates, Shrinker, Touched};
@@ -82,9 +83,10 @@ const WORDS: usize = 32;
 
 /// Columns that can have mass, for each epoch of a block.
 ///
-/// One pass over the columns finds them for all epochs. For 16 epochs (`cargo bench -p ucl-equations candidates` has the cases) a
-/// pass for each took 2 to 4 times as long; an index from counters to columns, built once a block, 1.5 times where an epoch
-/// touches 4% of the counters, and up to 16 times where it touches more.
+/// One pass over the columns finds them for all epochs. For 16 epochs
+/// (`cargo bench -p ucl-equations candidates` has the cases) a pass for each took 2 to 4 times as
+/// long; an index from counters to columns, built once a block, 1.5 times where an epoch touches 4%
+/// of the counters, and up to 16 times where it touches more.
 #[derive(Clone, Debug)]
 pub struct Candidates {
     /// For each column the epochs in which all of its counters have mass.
@@ -118,7 +120,8 @@ impl Candidates {
     pub fn of_epoch(&self, epoch: usize, known: usize) -> Vec<ColumnId> {
         let mut out = Vec::new();
         for (first, epochs) in (0u32..).step_by(64).zip(self.epochs[..known].chunks(64)) {
-            // Which column is a candidate cannot be foreseen: 64 are made a word without a branch, and only its ones are looked at.
+            // Which column is a candidate cannot be foreseen: 64 are made a word without a branch,
+            // and only its ones are looked at.
             out.extend(ones(first, word_of(epochs, epoch)).map(ColumnId));
         }
         out
@@ -132,7 +135,8 @@ impl Candidates {
 
 /// For each of up to 64 columns the bit of an epoch.
 fn word_of(columns: &[Epochs], epoch: usize) -> u64 {
-    /// Brings bits 0, 16, 32 and 48 to 48, 49, 50 and 51; no two of the products meet, so nothing is carried.
+    /// Brings bits 0, 16, 32 and 48 to 48, 49, 50 and 51; no two of the products meet, so nothing
+    /// is carried.
     const GATHER: u64 = 1 << 48 | 1 << 33 | 1 << 18 | 1 << 3;
     let (fours, rest) = columns.as_chunks::<4>();
     let mut word = 0;
@@ -147,7 +151,8 @@ fn word_of(columns: &[Epochs], epoch: usize) -> u64 {
     word
 }
 
-/// For each column, given in two parts, the epochs in which all of its counters have mass, and those of the first part.
+/// For each column, given in two parts, the epochs in which all of its counters have mass, and
+/// those of the first part.
 #[inline(always)]
 fn scan<'a>(
     counters: &[Epochs],

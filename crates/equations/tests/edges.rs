@@ -116,7 +116,8 @@ fn peeling_notices_a_lost_key() {
     columns.push(&[0, 3]);
     columns.push(&[1, 3]);
     columns.push(&[2, 4]);
-    // Column 0 holds 5, column 1 holds 7, column 2 is lost and holds 4; so is a key of 10 on counters 0 and 5.
+    // Column 0 holds 5, column 1 holds 7, column 2 is lost and holds 4; so is a key of 10 on
+    // counters 0 and 5.
     let y = [15, 7, 4, 12, 4, 10];
     let candidates = [ColumnId(0), ColumnId(1)];
     let peeled = peeling::peel(&columns, Some(&candidates), &y).expect("valid input");
@@ -149,7 +150,8 @@ fn peeling_refuses_what_does_not_fit() {
 
 #[test]
 fn zeros_travel() {
-    // Counter 0 empties when key 0 is peeled from counter 2; keys 1 and 2 are then 0, which leaves counter 1 to key 3.
+    // Counter 0 empties when key 0 is peeled from counter 2; keys 1 and 2 are then 0, which leaves
+    // counter 1 to key 3.
     let mut columns = Columns::ones(4, 2);
     for key in [[0, 2], [0, 1], [0, 1], [1, 3], [1, 3]] {
         columns.push(&key);

@@ -97,9 +97,10 @@ fn least_squares_iterate_as_scipy_does() {
     }
 }
 
-/// The default tolerances stop both at the same point, give or take one iteration. By then the bidiagonalisation has lost
-/// its orthogonality and amplified rounding: SciPy's own answer moves by up to 9e-7, and by one iteration, when the
-/// counters of these systems are permuted. Tolerance: 1e-5 of the largest value, ten times that of the stopping rule.
+/// The default tolerances stop both at the same point, give or take one iteration. By then the
+/// bidiagonalisation has lost its orthogonality and amplified rounding: SciPy's own answer moves by
+/// up to 9e-7, and by one iteration, when the counters of these systems are permuted. Tolerance:
+/// 1e-5 of the largest value, ten times that of the stopping rule.
 #[test]
 fn least_squares_stop_where_scipy_does() {
     for golden in goldens() {
@@ -135,7 +136,8 @@ fn omp_agrees_with_scikit_learn() {
     }
 }
 
-/// Double precision to 1e-12 of the largest value; single precision to 1e-5 (24 bits over 100 iterations).
+/// Double precision to 1e-12 of the largest value; single precision to 1e-5 (24 bits over 100
+/// iterations).
 #[test]
 fn em_agrees_with_numpy() {
     let mut checked = 0;

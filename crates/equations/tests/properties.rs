@@ -79,7 +79,8 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Candidates are those with mass at all their first counters, epoch by epoch, and shrinking renames counters and nothing else.
+    /// Candidates are those with mass at all their first counters, epoch by epoch, and shrinking
+    /// renames counters and nothing else.
     #[test]
     fn sparse_systems((columns, x) in counts(), known: prop::sample::Index, epochs in 1usize..=16, fewer: bool) {
         let y = |epoch: usize| -> Vec<i64> {
@@ -119,7 +120,8 @@ proptest! {
         }
     }
 
-    /// Coefficients are quarters and vectors whole numbers, so the two sides are equal, not just near.
+    /// Coefficients are quarters and vectors whole numbers, so the two sides are equal, not just
+    /// near.
     #[test]
     fn the_products_are_adjoint(columns in any_columns()) {
         let (x, y) = (wave(columns.len()), wave(columns.counters()));
@@ -141,7 +143,8 @@ proptest! {
         }
     }
 
-    /// `Σ x` is the mass of the counters with a live key, over the degree; nothing is negative or NaN.
+    /// `Σ x` is the mass of the counters with a live key, over the degree; nothing is negative or
+    /// NaN.
     #[test]
     fn em_keeps_the_total((columns, x) in counts(), iterations in 1usize..40) {
         let y = product(&columns, &x.iter().map(|&x| x as f64).collect::<Vec<_>>());
@@ -168,7 +171,8 @@ proptest! {
         prop_assert!(found.iter().zip(&x).all(|(a, b)| (a - b).abs() <= 1e-9 * b));
     }
 
-    /// Candidates give what a compact copy gives, to the last bit, whatever the workspace saw before.
+    /// Candidates give what a compact copy gives, to the last bit, whatever the workspace saw
+    /// before.
     #[test]
     fn candidates_are_a_subset((columns, x) in counts(), skip in 2usize..5) {
         let ids: Vec<ColumnId> = (0..columns.len() as u32).step_by(skip).map(ColumnId).collect();
@@ -226,7 +230,8 @@ proptest! {
     /// Counters that need more than 32 bits are peeled as small ones are.
     #[test]
     fn peeling_knows_no_size((columns, x) in prop_oneof![counts(), counts_by_row()], lost in 0usize..4) {
-        // With no factor in common with how often a column can have a counter: what can be divided stays the same.
+        // With no factor in common with how often a column can have a counter: what can be divided
+        // stays the same.
         const LARGE: i64 = (1 << 33) + 17;
         let y: Vec<i64> = product(&columns, &x.iter().map(|&x| x as f64).collect::<Vec<_>>()).iter().map(|&y| y as i64).collect();
         let ids: Vec<ColumnId> = (0..columns.len() as u32).skip(lost).map(ColumnId).collect();

@@ -1,4 +1,5 @@
-//! How each method takes changes in mid-stream: `cargo run --release -p ucl-lab --example changes -- INPUT [FORMAT] [EPOCHS]`.
+//! How each method takes changes in mid-stream:
+//! `cargo run --release -p ucl-lab --example changes -- INPUT [FORMAT] [EPOCHS]`.
 //!
 //! One line of JSON a measurement on standard output, a table of relative errors on standard error.
 

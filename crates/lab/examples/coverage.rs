@@ -1,14 +1,19 @@
-//! What raises key coverage, and what it costs: `cargo run --release -p ucl-lab --example coverage -- INPUT FORMAT MEMORY
-//! INTERVAL [EXPECTED_KEYS]`.
+//! What raises key coverage, and what it costs:
+//! `cargo run --release -p ucl-lab --example coverage -- INPUT FORMAT
+//! MEMORY INTERVAL [EXPECTED_KEYS]`.
 //!
-//! A key that the Bloom filter takes for known at first sight is never named, and what it adds to the counters ends up with
-//! others. Delta with the planner's shape, mean of three seeds, with each lever:
+//! A key that the Bloom filter takes for known at first sight is never named, and what it adds to
+//! the counters ends up with others. Delta with the planner's shape, mean of three seeds, with each
+//! lever:
 //!
 //! - `new`: a key is named when the filter does not know it, and that is all;
-//! - `filter x1.5`, `filter x2`: the same with more of the budget for the filter, and less for the counters;
+//! - `filter x1.5`, `filter x2`: the same with more of the budget for the filter, and less for the
+//!   counters;
 //! - `refresh`: some that the filter claims to know are named again;
-//! - `rehash N`: new hashes, and with them an empty filter, N times in the stream, so that every key is named again;
-//! - `rotate`: the filter alone is emptied when its claims are false too often (the planner's choice).
+//! - `rehash N`: new hashes, and with them an empty filter, N times in the stream, so that every
+//!   key is named again;
+//! - `rotate`: the filter alone is emptied when its claims are false too often (the planner's
+//!   choice).
 
 use ucl_lab::Recording;
 use ucl_lab::metrics::ErrorMeter;

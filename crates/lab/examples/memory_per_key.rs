@@ -41,7 +41,7 @@ fn line(keys: u32) -> Result<(), Box<dyn Error>> {
     }
     let resident = resident_bytes();
     let account = sketch.control_memory().total();
-    let view = sketch.view()?;
+    let view = sketch.query_view()?;
     assert_eq!(view.weight(), u64::from(keys), "every item is counted");
     let known = view.keys();
     let peak = peak_resident_bytes();

@@ -1,13 +1,14 @@
-//! The search behind the planner's narrow shapes: every split of the budget on a grid, on generated streams, against what the
-//! planner chooses.
+//! The search behind the planner's narrow shapes: every split of the budget on a grid, on generated
+//! streams, against what the planner chooses.
 //!
 //! ```console
 //! $ cargo run --release -p ucl-lab --example search_shapes
 //! ```
 //!
-//! For each scenario (budget, key size, expected keys) and mode it prints the planner's error and uplink with its split, the best error on the grid
-//! with its own, and the ratio of the two errors; at the end the geometric mean of the ratio. Errors below `FLOOR` count as that: nobody
-//! tells 0.001 from 0.002.
+//! For each scenario (budget, key size, expected keys) and mode it prints the planner's error and
+//! uplink with its split, the best error on the grid with its own, and the ratio of the two errors;
+//! at the end the geometric mean of the ratio. Errors below `FLOOR` count as that: nobody tells
+//! 0.001 from 0.002.
 
 use rayon::prelude::*;
 use ucl_lab::predict::Scenario;

@@ -1,10 +1,11 @@
 //! Measures how accurate a sketch stays when it changes in mid-stream (paper, "Robustness to Sketch
 //! Changes").
 //!
-//! Half of the stream is counted, then something changes, then the other half is counted in eight *windows*. Errors are measured
-//! before the change, right after it (no item in between) and 1, 2, 4 and 8 windows later, over all keys so far and over those
-//! from before the change alone. The learned decoder trains before each measurement but the one right after the change, as it
-//! would when its window has filled.
+//! Half of the stream is counted, then something changes, then the other half is counted in eight
+//! *windows*. Errors are measured before the change, right after it (no item in between) and 1, 2,
+//! 4 and 8 windows later, over all keys so far and over those from before the change alone. The
+//! learned decoder trains before each measurement but the one right after the change, as it would
+//! when its window has filled.
 //!
 //! | change | what happens |
 //! |---|---|
@@ -13,8 +14,8 @@
 //! | reset, reset-warm | a new cycle from zero; with the network's weights or without |
 //! | double | an equal sketch is merged in: twice the volume, in the same proportions |
 //!
-//! A plain Count-Min stands beside: it has one set of counters and no names of keys, so a rehash leaves it with counters that
-//! nobody can read any more, and a new size with none.
+//! A plain Count-Min stands beside: it has one set of counters and no names of keys, so a rehash
+//! leaves it with counters that nobody can read any more, and a new size with none.
 
 use std::time::Instant;
 

@@ -1,9 +1,10 @@
 //! Runs every combination of methods, budgets and seeds on a stream in memory.
 //!
-//! Every method runs at least twice. The *accuracy* pass has its uplink encoded and is asked for every key of the stream;
-//! the *speed* passes insert the stream into fresh instances that encode and decode nothing, and the fastest counts (other work on
-//! the machine only ever slows one down). Queries are timed on the items of the stream, in order, as in the paper: frequent keys are
-//! asked for often.
+//! Every method runs at least twice. The *accuracy* pass has its uplink encoded and is asked for
+//! every key of the stream; the *speed* passes insert the stream into fresh instances that encode
+//! and decode nothing, and the fastest counts (other work on the machine only ever slows one down).
+//! Queries are timed on the items of the stream, in order, as in the paper: frequent keys are asked
+//! for often.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -1,9 +1,10 @@
 //! Measurements of UCL-sketch and other sketches: systems, metrics, experiments and plots.
 //!
-//! Every comparison of this project goes through here, so that all systems are held to the same account: the same stream
-//! item by item (never totals), the same [memory accounting](ucl_data_plane::Memory), the same [metrics] over all distinct keys,
-//! and beside the errors the whole price: uplink as really encoded, the control plane's memory, time to insert, train and
-//! decode.
+//! Every comparison of this project goes through here, so that all systems are held to the same
+//! account: the same stream item by item (never totals), the same [memory
+//! accounting](ucl_data_plane::Memory), the same [metrics] over all distinct keys, and beside the
+//! errors the whole price: uplink as really encoded, the control plane's memory, time to insert,
+//! train and decode.
 //!
 //! ```text
 //! Source -> Recording (stream + exact counts) -> Experiment: methods × budgets × seeds -> Row -> Summary -> table, plot
@@ -11,9 +12,11 @@
 //!                                Registry: name -> Method -> Box<dyn System>
 //! ```
 //!
-//! - [`System`] is what a measured system implements; [`Registry`] has them by name, and other crates add theirs to it.
+//! - [`System`] is what a measured system implements; [`Registry`] has them by name, and other
+//!   crates add theirs to it.
 //! - [`Experiment`] runs them; [`Row`] is one line of results; [`plot`](mod@plot) draws rows.
-//! - [`specs`] has the paper's experiments, one file each; [`reproduce`] runs them, stores, resumes and reports.
+//! - [`specs`] has the paper's experiments, one file each; [`reproduce`] runs them, stores, resumes
+//!   and reports.
 //!
 //! ```
 //! use ucl_lab::{Options, Recording, Registry, measure};
@@ -31,8 +34,8 @@
 //! ```
 //!
 //! # What it does not do
-//! Streams are held in memory whole, twice over with their exact counts. Times are wall-clock times of one machine: compare
-//! them within one run only.
+//! Streams are held in memory whole, twice over with their exact counts. Times are wall-clock times
+//! of one machine: compare them within one run only.
 
 pub mod changes;
 pub mod experiment;

@@ -1,7 +1,7 @@
 //! Errors of a set of estimates (paper, section "Metrics").
 //!
-//! With `f` the true and `f*` the estimated frequency of each of the stream's `n` distinct keys, and `n(i)`, `n*(i)` how many of
-//! those keys have true and estimated frequency `i`:
+//! With `f` the true and `f*` the estimated frequency of each of the stream's `n` distinct keys,
+//! and `n(i)`, `n*(i)` how many of those keys have true and estimated frequency `i`:
 //!
 //! ```text
 //! AAE            (1/n) Σ |f - f*|
@@ -10,12 +10,13 @@
 //! entropy error  |e - e*|,   e = - Σ_i  i · p(i) · log2 p(i),   p(i) = n(i) / Σ_j n(j)
 //! ```
 //!
-//! `i` runs from 1 to the larger of the two maxima, so a key that is estimated at 0 is in no `n*(i)`. Only frequencies that occur
-//! take part in the sums (all other terms are 0), so a key of a billion costs no more than a key of one.
+//! `i` runs from 1 to the larger of the two maxima, so a key that is estimated at 0 is in no
+//! `n*(i)`. Only frequencies that occur take part in the sums (all other terms are 0), so a key of
+//! a billion costs no more than a key of one.
 //!
-//! The `i` in front of each term of the entropy is the paper's; it is not Shannon's entropy of the stream. WMRD is 2 when no
-//! key has a frequency that some key is estimated to have, however near they may be: it judges the shape of the distribution, not
-//! the estimates.
+//! The `i` in front of each term of the entropy is the paper's; it is not Shannon's entropy of the
+//! stream. WMRD is 2 when no key has a frequency that some key is estimated to have, however near
+//! they may be: it judges the shape of the distribution, not the estimates.
 
 use std::collections::BTreeMap;
 

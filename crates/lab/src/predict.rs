@@ -1,8 +1,9 @@
 //! Predicts the errors for a budget before there is a stream: runs the sketch on a generated one.
 //!
-//! Formulas for the error of a decoder would be loose or wrong; a made-up stream of as many keys, by Zipf's law, takes a second
-//! and includes everything: the filter's losses, the heavy part, the encoding on the wire. What it cannot know is the shape of
-//! the real stream, so its skew is a setting. `docs/planner.md` has predictions beside what was then measured.
+//! Formulas for the error of a decoder would be loose or wrong; a made-up stream of as many keys,
+//! by Zipf's law, takes a second and includes everything: the filter's losses, the heavy part, the
+//! encoding on the wire. What it cannot know is the shape of the real stream, so its skew is a
+//! setting. `docs/planner.md` has predictions beside what was then measured.
 
 use ucl_data_plane::HashSeed;
 use ucl_sketch::KeyFormat;

@@ -1,6 +1,7 @@
 //! Registry of methods by name.
 //!
-//! A crate with more systems offers its own list of [`Method`]s and [`Registry::extend`]s the standard one:
+//! A crate with more systems offers its own list of [`Method`]s and [`Registry::extend`]s the
+//! standard one:
 //!
 //! ```
 //! use ucl_lab::{Method, Registry, systems};

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// Result of one method on one stream, with one budget and one seed.
 ///
-/// All fields are always there in JSON, `null` where the method has nothing to say; only `error` and `answered_by` appear
-/// when there is one.
+/// All fields are always there in JSON, `null` where the method has nothing to say; only `error`
+/// and `answered_by` appear when there is one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Name of the method.

@@ -1,4 +1,5 @@
-//! The evaluation as a whole: every spec runs, a run can be stopped and resumed, the page of results is not stale.
+//! The evaluation as a whole: every spec runs, a run can be stopped and resumed, the page of
+//! results is not stale.
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! One table of cases × every method: guarantees hold against exact counts, in structures small enough to collide.
+//! One table of cases × every method: guarantees hold against exact counts, in structures small
+//! enough to collide.
 
 use ucl_lab::{Experiment, Measured, Method, Options, Recording, Registry, Row, measure};
 use ucl_sketch::{Base, CounterBits, KeyFormat, Shape};

@@ -1,11 +1,12 @@
-//! Time of one training step and peak memory, for the case that `bench/peers/learned_pytorch.py` measures too.
+//! Time of one training step and peak memory, for the case that `bench/peers/learned_pytorch.py`
+//! measures too.
 //!
 //! ```text
 //! cargo run --release -p ucl-learned --example training_step -- [keys] [threads] [steps]
 //! python bench/peers/learned_pytorch.py [keys] [threads] [steps]
 //! ```
-//! Count-Min of 4 rows of 1024 counters, batch 32, the paper's network; 15,000 keys, one thread, 40 steps by default.
-//! One process per case, because peak memory is the process's.
+//! Count-Min of 4 rows of 1024 counters, batch 32, the paper's network; 15,000 keys, one thread, 40
+//! steps by default. One process per case, because peak memory is the process's.
 
 use std::time::Instant;
 
@@ -56,7 +57,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Columns of a Count-Min and Zipf frequencies, from a multiplicative hash: the data does not matter, its shape does.
+/// Columns of a Count-Min and Zipf frequencies, from a multiplicative hash: the data does not
+/// matter, its shape does.
 fn stream(keys: usize) -> (Columns, Vec<f64>) {
     let mut columns = Columns::ones(SHAPE.counters(), SHAPE.rows);
     for key in 0..keys as u64 {

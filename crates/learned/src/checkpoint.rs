@@ -1,5 +1,5 @@
-//! Checkpoints in the `safetensors` format: weights by name, and optionally all that training needs to go on as if it
-//! had never stopped.
+//! Checkpoints in the `safetensors` format: weights by name, and optionally all that training needs
+//! to go on as if it had never stopped.
 //!
 //! | tensor | shape | what |
 //! |---|---|---|
@@ -9,8 +9,8 @@
 //! | `adam.first`, `adam.second`, `adam.step` | `[parameters]`, `[1]` | moments and step, if asked for |
 //! | `rng` | `[4]` | the random generator |
 //!
-//! Shape and configuration stand in the metadata under `ucl-learned`, as `name=value` pairs. Weights are PyTorch's
-//! layout, so `safetensors.torch.load_file` reads them.
+//! Shape and configuration stand in the metadata under `ucl-learned`, as `name=value` pairs.
+//! Weights are PyTorch's layout, so `safetensors.torch.load_file` reads them.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -113,8 +113,8 @@ impl Solver {
 
     /// Replaces weights, random state and, if the checkpoint has them, the optimiser's moments.
     ///
-    /// Fails without a change when any tensor does not fit this solver's shape and configuration, and says which.
-    /// A checkpoint without moments starts the optimiser afresh.
+    /// Fails without a change when any tensor does not fit this solver's shape and configuration,
+    /// and says which. A checkpoint without moments starts the optimiser afresh.
     pub fn load(&mut self, bytes: &[u8]) -> Result<(), CheckpointError> {
         let file = SafeTensors::deserialize(bytes)?;
         let mut next = self.clone();

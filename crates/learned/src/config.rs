@@ -6,7 +6,8 @@ use thiserror::Error;
 /// Shape of the sketch: `rows` rows of `width` counters. A counter has the index `row * width +
 /// column`.
 ///
-/// A sketch without rows (FlowRadar) has `rows = 1`; how many counters a key touches is the columns' affair.
+/// A sketch without rows (FlowRadar) has `rows = 1`; how many counters a key touches is the
+/// columns' affair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Number of rows `d`.

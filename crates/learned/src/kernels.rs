@@ -1,8 +1,9 @@
 //! Loops that must be vector code, compiled twice: for any CPU, and for AVX2, chosen when called.
 //!
-//! The bodies are plain Rust over `[f32; LANES]` rows; only the instruction set differs between the two copies. Within a
-//! body the constant `FMA` says whether fused multiply-add is an instruction (elsewhere it is a slow call). Without the
-//! second copy a plain `cargo build --release` would run these loops with SSE2, at about half the speed.
+//! The bodies are plain Rust over `[f32; LANES]` rows; only the instruction set differs between the
+//! two copies. Within a body the constant `FMA` says whether fused multiply-add is an instruction
+//! (elsewhere it is a slow call). Without the second copy a plain `cargo build --release` would run
+//! these loops with SSE2, at about half the speed.
 
 /// Compiles a function for the build's target and for AVX2, and picks one at each call.
 macro_rules! vectorised {
@@ -31,11 +32,13 @@ macro_rules! vectorised {
 }
 pub(crate) use vectorised;
 
-/// The exponential as a polynomial: `2^n · p(r)`, `|r| <= ln 2 / 2`, relative error below 2e-7 on `[-87, 87]`, to
-/// which the argument is clamped. (`f32::exp` is a call that no compiler vectorises.)
+/// The exponential as a polynomial: `2^n · p(r)`, `|r| <= ln 2 / 2`, relative error below 2e-7 on
+/// `[-87, 87]`, to which the argument is clamped. (`f32::exp` is a call that no compiler
+/// vectorises.)
 #[inline(always)]
 pub(crate) fn exp<const FMA: bool>(t: f32) -> f32 {
-    /// Adding and subtracting 1.5 · 2^23 rounds to an integer, which also stands in the low bits of the sum.
+    /// Adding and subtracting 1.5 · 2^23 rounds to an integer, which also stands in the low bits of
+    /// the sum.
     const ROUND: f32 = 12_582_912.0;
     /// ln 2 in two parts, the first exact in few bits, so that `n · HIGH` is exact.
     const HIGH: f32 = 0.693_359_4;

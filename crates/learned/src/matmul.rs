@@ -1,7 +1,7 @@
 //! Matrix products on the `gemm` crate, behind views whose bounds are checked once per product.
 //!
-//! Every product runs on the calling thread: we split over buckets or output rows ourselves, in parts fixed by the
-//! problem, so that results do not depend on the number of threads.
+//! Every product runs on the calling thread: we split over buckets or output rows ourselves, in
+//! parts fixed by the problem, so that results do not depend on the number of threads.
 #![allow(unsafe_code, reason = "gemm takes raw pointers; the views below prove them in bounds")]
 
 use rayon::prelude::*;
@@ -79,8 +79,9 @@ pub(crate) fn matmul(dst: ViewMut<'_>, into: Into, a: View<'_>, b: View<'_>) {
     assert!(last_index(m, n, dst.row_stride, 1) < dst.data.len());
     assert!(last_index(m, k, a.row_stride, a.col_stride) < a.data.len());
     assert!(last_index(k, n, b.row_stride, b.col_stride) < b.data.len());
-    // SAFETY: the three assertions above bound every element that gemm touches (strides are non-negative, so the
-    // last element has the largest offset); `dst` is borrowed mutably and cannot alias `a` or `b`.
+    // SAFETY: the three assertions above bound every element that gemm touches (strides are
+    // non-negative, so the last element has the largest offset); `dst` is borrowed mutably and
+    // cannot alias `a` or `b`.
     unsafe {
         gemm::gemm(
             m,
@@ -108,7 +109,8 @@ pub(crate) fn matmul(dst: ViewMut<'_>, into: Into, a: View<'_>, b: View<'_>) {
 
 /// As [`matmul`], the rows of the result split into blocks of `ROW_BLOCK` over the threads.
 pub(crate) fn matmul_parallel(dst: ViewMut<'_>, into: Into, a: View<'_>, b: View<'_>) {
-    /// Blocks of 32 rows lose a quarter of gemm's speed (measured on the encoder's first layer), 64 nothing to speak of.
+    /// Blocks of 32 rows lose a quarter of gemm's speed (measured on the encoder's first layer), 64
+    /// nothing to speak of.
     const ROW_BLOCK: usize = 64;
     let ViewMut { data, rows, cols, row_stride } = dst;
     assert_eq!(rows, a.rows, "shapes of a product");

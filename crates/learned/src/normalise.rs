@@ -1,15 +1,16 @@
 //! Per-snapshot normalisation (appendix "Data Normalization").
 //!
-//! A stream has no end, so there are no statistics to normalise by except the snapshot's own. An inserted frequency is
-//! added to one counter in every row, so it is at most
+//! A stream has no end, so there are no statistics to normalise by except the snapshot's own. An
+//! inserted frequency is added to one counter in every row, so it is at most
 //!
 //! ```text
 //! scale = min over rows of (max over the row of |counter|)
 //! ```
 //!
-//! and `x / scale` is at most 1: the range of a sigmoid. The network sees `y / scale`; its output times `scale` is the
-//! frequency. Fails for signed sketches (Count Sketch), where other keys may cancel a frequency in every row: there the
-//! scale does not bound `x`, and a frequency above it is cut to it.
+//! and `x / scale` is at most 1: the range of a sigmoid. The network sees `y / scale`; its output
+//! times `scale` is the frequency. Fails for signed sketches (Count Sketch), where other keys may
+//! cancel a frequency in every row: there the scale does not bound `x`, and a frequency above it is
+//! cut to it.
 
 use crate::config::Shape;
 
@@ -27,8 +28,8 @@ pub fn scale(shape: Shape, counters: &[f64]) -> f64 {
     counters.chunks_exact(shape.width).map(row_max).reduce(f64::min).unwrap_or(0.0)
 }
 
-/// Where counter `row * width + column` stands in the encoder's input: column by column, the rows side by side, so that
-/// the layers over a row see all rows in one product.
+/// Where counter `row * width + column` stands in the encoder's input: column by column, the rows
+/// side by side, so that the layers over a row see all rows in one product.
 #[inline]
 pub(crate) fn input_position(shape: Shape, counter: usize) -> usize {
     (counter % shape.width) * shape.rows + counter / shape.width

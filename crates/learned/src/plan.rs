@@ -1,11 +1,13 @@
 //! How the keys are cut up: buckets, chunks of buckets, tasks of chunks.
 //!
-//! A chunk is a few buckets that go through the head in one product. With 96 columns (three buckets of 32 samples) gemm is
-//! as fast as with more, and a chunk's outputs, 196 KB, stay in the second-level cache. A task is a run of chunks with
-//! private sums. Both depend on the problem alone, never on the threads, so results do not either.
+//! A chunk is a few buckets that go through the head in one product. With 96 columns (three buckets
+//! of 32 samples) gemm is as fast as with more, and a chunk's outputs, 196 KB, stay in the
+//! second-level cache. A task is a run of chunks with private sums. Both depend on the problem
+//! alone, never on the threads, so results do not either.
 //!
-//! Within a chunk the outputs are key-major: key `i` of the chunk's bucket `b` owns the adjacent values
-//! `[i · stride + b · lanes ..][.. lanes]`, one per sample. `A x` and its gradient are then additions of whole rows.
+//! Within a chunk the outputs are key-major: key `i` of the chunk's bucket `b` owns the adjacent
+//! values `[i · stride + b · lanes ..][.. lanes]`, one per sample. `A x` and its gradient are then
+//! additions of whole rows.
 
 use std::ops::Range;
 
@@ -16,8 +18,8 @@ use crate::problem::System;
 const CHUNK_COLUMNS: usize = 96;
 /// Tasks at most: each holds a copy of the counters and of the head's gradient.
 const MAX_TASKS: usize = 8;
-/// Additions into a task's copy of the counters, for each counter: fewer, and clearing and adding up the copies would
-/// cost as much as filling them.
+/// Additions into a task's copy of the counters, for each counter: fewer, and clearing and adding
+/// up the copies would cost as much as filling them.
 const WORK_PER_COUNTER: usize = 8;
 
 /// The cutting up of `keys` keys.

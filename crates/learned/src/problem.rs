@@ -19,7 +19,8 @@ pub struct Snapshot<'a> {
 
 /// System to learn: `y = A x` for every snapshot `y` of the window, with the present `A`.
 ///
-/// Columns registered after a snapshot was taken simply have frequency zero in it; the network learns that too.
+/// Columns registered after a snapshot was taken simply have frequency zero in it; the network
+/// learns that too.
 #[derive(Clone, Copy, Debug)]
 pub struct Problem<'a> {
     /// Columns of `A`, one per known key.
@@ -145,10 +146,11 @@ impl<'a> System<'a> {
         }
     }
 
-    /// For every sample, marks the given share of the cold keys: bit `s` of `raised[k]` says that sample `s` raises key `k`.
+    /// For every sample, marks the given share of the cold keys: bit `s` of `raised[k]` says that
+    /// sample `s` raises key `k`.
     ///
-    /// Exactly that many different keys per sample, drawn with rejection (rare for a share of 5%, and never endless:
-    /// at most half are drawn, for a larger share those to spare).
+    /// Exactly that many different keys per sample, drawn with rejection (rare for a share of 5%,
+    /// and never endless: at most half are drawn, for a larger share those to spare).
     pub(crate) fn draw_raised(&self, share: f64, samples: usize, rng: &mut Rng, raised: &mut Vec<u32>) {
         let wanted = (share * self.cold.len() as f64).round() as usize;
         let spare = wanted > self.cold.len() / 2;

@@ -1,7 +1,8 @@
 //! xoshiro256++ (Blackman & Vigna, 2019), seeded by SplitMix64.
 //!
-//! Our own thirty lines because the sequence is part of the result: a seed must give the same weights and the same
-//! transformations with every version of every dependency, and the state must fit into a checkpoint as four numbers.
+//! Our own thirty lines because the sequence is part of the result: a seed must give the same
+//! weights and the same transformations with every version of every dependency, and the state must
+//! fit into a checkpoint as four numbers.
 
 /// The source of every random choice: initial weights, order of the snapshots, transformations.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +24,8 @@ impl Rng {
         self.0
     }
 
-    /// The generator at a saved state; all zeros is no state (the generator would be stuck) and gives `None`.
+    /// The generator at a saved state; all zeros is no state (the generator would be stuck) and
+    /// gives `None`.
     pub(crate) fn from_state(state: [u64; 4]) -> Option<Self> {
         (state != [0; 4]).then_some(Self(state))
     }
@@ -68,7 +70,8 @@ mod tests {
 
     #[test]
     fn the_sequence_is_pinned() {
-        // Values of the published algorithm (checked against make_trace.py, which has its own implementation).
+        // Values of the published algorithm (checked against make_trace.py, which has its own
+        // implementation).
         let mut rng = Rng::new(1);
         assert_eq!(rng.state()[0], 0x910a_2dec_8902_5cc1);
         assert_eq!([rng.next(), rng.next()], [14_971_601_782_005_023_387, 13_781_649_495_232_077_965]);

@@ -144,8 +144,8 @@ impl Solver {
     /// Decodes the frequencies of the first `out.len()` columns, including keys that training has
     /// not seen.
     ///
-    /// All zeros when the sketch is empty, and (with unshared buckets only) for keys whose bucket has no parameters
-    /// yet because it opened after the last training.
+    /// All zeros when the sketch is empty, and (with unshared buckets only) for keys whose bucket
+    /// has no parameters yet because it opened after the last training.
     pub fn decode(&self, encoded: &Encoded, out: &mut [f64]) -> Result<(), ProblemError> {
         self.decode_from(encoded, 0, out)
     }

@@ -139,9 +139,9 @@ struct Kept {
 impl Solver {
     /// Trains on a window, starting from the present weights.
     ///
-    /// Keys that arrived since the last call extend the last bucket or open a new one; with shared buckets no
-    /// parameter is added or reset. The same solver state, problem and budget give the same result on any number of
-    /// threads (rayon's current pool is used).
+    /// Keys that arrived since the last call extend the last bucket or open a new one; with shared
+    /// buckets no parameter is added or reset. The same solver state, problem and budget give the
+    /// same result on any number of threads (rayon's current pool is used).
     pub fn train(
         &mut self,
         problem: &Problem<'_>,

@@ -1,7 +1,8 @@
 //! The transformation `T_p` of the equivariant term.
 //!
-//! The next interval of a Zipfian stream looks like the last: a few hot keys grow in proportion to what they have, of
-//! the many cold ones some appear once more. `T_p` plays one interval forward on an estimate `x` (all normalised):
+//! The next interval of a Zipfian stream looks like the last: a few hot keys grow in proportion to
+//! what they have, of the many cold ones some appear once more. `T_p` plays one interval forward on
+//! an estimate `x` (all normalised):
 //!
 //! ```text
 //! u   = max(x, smallest weight)                          every known key has entered the sketch at least once
@@ -9,11 +10,12 @@
 //! z_k = u_k + smallest weight                            a random 5% of the cold keys
 //! z_k = u_k                                              the other cold keys
 //! ```
-//! If frequency vectors stay frequency vectors under `T_p`, then `D(A z) = z` must hold as well: an equation that the
-//! null space of `A` does not satisfy by itself (paper, Theorem 3). Without hot keys `c` is not shared out.
+//! If frequency vectors stay frequency vectors under `T_p`, then `D(A z) = z` must hold as well: an
+//! equation that the null space of `A` does not satisfy by itself (paper, Theorem 3). Without hot
+//! keys `c` is not shared out.
 //!
-//! `z` is a target, so no gradient flows through it, and it is cheap: it is computed again wherever it is needed
-//! instead of being stored.
+//! `z` is a target, so no gradient flows through it, and it is cheap: it is computed again wherever
+//! it is needed instead of being stored.
 
 use crate::problem::Sample;
 

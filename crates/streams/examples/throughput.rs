@@ -1,7 +1,9 @@
-//! How fast each format is read on this machine, one core, with a consumer that only looks at the keys.
+//! How fast each format is read on this machine, one core, with a consumer that only looks at the
+//! keys.
 //!
-//! `cargo run --release -p ucl-streams --example throughput [MEGABYTES]`: makes files in a temporary directory, reads each
-//! three times, prints the best. `cargo run … --example throughput count FORMAT FILE` reads a file of yours into exact counts.
+//! `cargo run --release -p ucl-streams --example throughput [MEGABYTES]`: makes files in a
+//! temporary directory, reads each three times, prints the best.
+//! `cargo run … --example throughput count FORMAT FILE` reads a file of yours into exact counts.
 
 use std::fs;
 use std::hint::black_box;

@@ -1,7 +1,8 @@
 //! Items by the thousand: one flat byte buffer instead of one allocation per key.
 //!
-//! A consumer asks [`Batch::fixed`] first. When all keys of the batch have one size they lie side by side, and a tight loop
-//! over `chunks_exact` (or a cast to `&[[u8; 4]]`) is possible; otherwise [`Batch::keys`] walks the key ends.
+//! A consumer asks [`Batch::fixed`] first. When all keys of the batch have one size they lie side
+//! by side, and a tight loop over `chunks_exact` (or a cast to `&[[u8; 4]]`) is possible; otherwise
+//! [`Batch::keys`] walks the key ends.
 
 /// Some consecutive items of a stream, borrowed from the reader.
 ///
@@ -180,7 +181,8 @@ impl BatchBuf {
         self.len += 1;
     }
 
-    /// Appends keys of `width` bytes each that already lie side by side, all of weight 1. A remainder shorter than a key is not taken.
+    /// Appends keys of `width` bytes each that already lie side by side, all of weight 1. A
+    /// remainder shorter than a key is not taken.
     pub(crate) fn push_block(&mut self, width: usize, keys: &[u8]) {
         if self.len == 0 {
             self.width = width;

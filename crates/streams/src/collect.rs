@@ -1,4 +1,5 @@
-//! Between decoders and consumer: gathers items into batches, keeps the accounts, and decides when to stop.
+//! Between decoders and consumer: gathers items into batches, keeps the accounts, and decides when
+//! to stop.
 
 use std::num::NonZeroU64;
 use std::ops::ControlFlow;
@@ -91,7 +92,8 @@ impl<'c> Collector<'c> {
             None => return self.bad(place, BadReason::TotalWeight { weight }),
         }
         self.buffer.push(key, weight);
-        // After the item and not before the next one: the last item of a limited live stream must not wait for another.
+        // After the item and not before the next one: the last item of a limited live stream must
+        // not wait for another.
         if self.buffer.len() == self.room || self.buffer.key_bytes() >= BATCH_KEY_BYTES {
             self.flush()?;
         }

@@ -1,4 +1,5 @@
-//! What can go wrong, one type a phase: writing down a stream ([`SpecError`]), and reading it ([`ReadError`]).
+//! What can go wrong, one type a phase: writing down a stream ([`SpecError`]), and reading it
+//! ([`ReadError`]).
 
 use std::{fmt, io};
 

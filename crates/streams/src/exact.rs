@@ -1,4 +1,5 @@
-//! Exact counts: the ground truth that estimates are held against, and the plain hash map they must beat.
+//! Exact counts: the ground truth that estimates are held against, and the plain hash map they must
+//! beat.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
@@ -8,8 +9,9 @@ use crate::batch::Batch;
 
 /// Exact map from keys to total weights.
 ///
-/// Keys live side by side in one buffer, entries in first-seen order, and the hash table holds only entry numbers: no
-/// allocation per key, and an order of iteration that depends on the stream alone.
+/// Keys live side by side in one buffer, entries in first-seen order, and the hash table holds only
+/// entry numbers: no allocation per key, and an order of iteration that depends on the stream
+/// alone.
 ///
 /// ```
 /// use ucl_streams::ExactCounts;
@@ -128,8 +130,9 @@ impl ExactCounts {
 
     /// Bytes of a plain hash map with these keys, for comparison with a sketch.
     ///
-    /// Counted like the maps in common use: a power of two of buckets, at most 7/8 of them full; in each a control byte, a
-    /// count of 8 bytes, and the key. Keys of one size lie in the bucket; others are pointed to (16 bytes) and lie outside.
+    /// Counted like the maps in common use: a power of two of buckets, at most 7/8 of them full; in
+    /// each a control byte, a count of 8 bytes, and the key. Keys of one size lie in the bucket;
+    /// others are pointed to (16 bytes) and lie outside.
     pub fn exact_map_bytes(&self) -> usize {
         let distinct = self.entries.len();
         if distinct == 0 {

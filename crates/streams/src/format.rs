@@ -67,8 +67,9 @@ impl fmt::Display for JsonPointer {
 
 /// Part of a packet that is used as the key.
 ///
-/// All keys are in network byte order. A five-tuple is source, destination, source port, destination port, protocol: 13 bytes
-/// for IPv4, 37 for IPv6. Ports are 0 for protocols without ports and for fragments other than the first.
+/// All keys are in network byte order. A five-tuple is source, destination, source port,
+/// destination port, protocol: 13 bytes for IPv4, 37 for IPv6. Ports are 0 for protocols without
+/// ports and for fragments other than the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PacketKey {
     /// `5tuple`: 13 or 37 bytes.
@@ -120,9 +121,10 @@ impl PacketKey {
 /// numbers only it is taken for one, unless there is a number in the weight's column;
 /// [`ReadOptions::header`](crate::ReadOptions::header) settles it.
 ///
-/// In `fimi` a token that is a number from 0 to 4294967295, written without sign or leading zeros, is a 4-byte little-endian
-/// key; any other token is its text. So that the two cannot be mixed up, a text of exactly 4 bytes gets a zero byte at its end
-/// (and so does, to stay unique, a longer one that already ends in a zero byte).
+/// In `fimi` a token that is a number from 0 to 4294967295, written without sign or leading zeros,
+/// is a 4-byte little-endian key; any other token is its text. So that the two cannot be mixed up,
+/// a text of exactly 4 bytes gets a zero byte at its end (and so does, to stay unique, a longer one
+/// that already ends in a zero byte).
 ///
 /// ```
 /// use ucl_streams::Format;
@@ -272,7 +274,8 @@ impl Format {
 
     /// Returns the usual size of keys of this format, for planning memory; `None` if it is unknown.
     ///
-    /// For captures it is the size that IPv4 gives (IPv6 keys are longer); for `fimi` that of numbers.
+    /// For captures it is the size that IPv4 gives (IPv6 keys are longer); for `fimi` that of
+    /// numbers.
     pub fn key_bytes_hint(&self) -> Option<usize> {
         match self {
             Format::Lines | Format::Field(_) | Format::Csv(_) | Format::Tsv(_) | Format::Jsonl(_) => None,

@@ -26,11 +26,14 @@
 //! ```
 //!
 //! # What it promises
-//! - **No allocation per key, one copy per byte.** `cargo run --release -p ucl-streams --example throughput` shows the speed of each
-//!   format; lines of 20 bytes come in at several times the 200 MB/s at which they are to be counted.
-//! - **Live input is live**: after every `read` of the system, what came is handed on. Nothing waits for a buffer to fill.
-//! - **Bad input is named** by file and line (or byte offset), and stops the reading or is skipped and counted
-//!   ([`OnError`]). What came before it has been delivered, also when a compressed file or a capture is cut off.
+//! - **No allocation per key, one copy per byte.**
+//!   `cargo run --release -p ucl-streams --example throughput` shows the speed of each format;
+//!   lines of 20 bytes come in at several times the 200 MB/s at which they are to be counted.
+//! - **Live input is live**: after every `read` of the system, what came is handed on. Nothing
+//!   waits for a buffer to fill.
+//! - **Bad input is named** by file and line (or byte offset), and stops the reading or is skipped
+//!   and counted ([`OnError`]). What came before it has been delivered, also when a compressed file
+//!   or a capture is cut off.
 //! - **Content is recognised**: gzip and zstd are unpacked, and a capture, an archive or a saved
 //!   state is never taken for text ([`Content`]).
 //! - **A seed fixes a generated stream** on every machine, bit by bit.

@@ -1,4 +1,5 @@
-//! From a name to plain bytes: opening, counting, decompression by content, and reads that a Ctrl-C can end.
+//! From a name to plain bytes: opening, counting, decompression by content, and reads that a Ctrl-C
+//! can end.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -63,7 +64,8 @@ pub(crate) fn unpack<'r>(reader: impl Read + 'r, progress: Option<Arc<Progress>>
     }
     let mut head = vec![0; STORED_CHUNK];
     let mut filled = 0;
-    // Read on only while what came could still become a signature: a pipe may be slow and say very little.
+    // Read on only while what came could still become a signature: a pipe may be slow and say very
+    // little.
     let packing = loop {
         match look(PACKINGS, &head[..filled]) {
             Look::Is(packing) => break packing,
@@ -191,10 +193,11 @@ fn wait<T>(sent: &Receiver<T>, flag: &AtomicBool) -> io::Result<Option<T>> {
     }
 }
 
-/// Reads on a thread of its own, so that waiting for a silent pipe can be given up when a flag is set.
+/// Reads on a thread of its own, so that waiting for a silent pipe can be given up when a flag is
+/// set.
 ///
-/// A blocked `read` cannot be called off portably (signal handlers commonly restart it). The thread that stays behind in it
-/// ends with the next byte or with the process.
+/// A blocked `read` cannot be called off portably (signal handlers commonly restart it). The thread
+/// that stays behind in it ends with the next byte or with the process.
 struct Interruptible {
     chunks: Receiver<io::Result<Vec<u8>>>,
     current: Cursor<Vec<u8>>,

@@ -1,8 +1,8 @@
 //! The reading loop: one `read` call, one decode, one hand-over; repeat.
 //!
-//! A decoder gets a window of bytes and says how many it used up; what is left is shown again with more bytes behind it. After
-//! every `read` call the items found are handed on, so that a slow pipe never holds back what it has delivered, and a fast
-//! file still comes in batches of thousands.
+//! A decoder gets a window of bytes and says how many it used up; what is left is shown again with
+//! more bytes behind it. After every `read` call the items found are handed on, so that a slow pipe
+//! never holds back what it has delivered, and a fast file still comes in batches of thousands.
 
 use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use crate::open::{self, Opened, Packing};
 use crate::options::{Ended, ReadOptions, ReadSummary};
 use crate::source::Source;
 
-/// Decoded bytes asked for at a time: well inside the second-level cache, far above the cost of a system call.
+/// Decoded bytes asked for at a time: well inside the second-level cache, far above the cost of a
+/// system call.
 const WINDOW: usize = 1 << 18;
 
 /// Reads all sources in order and passes their items to `each` in batches.
@@ -26,8 +27,9 @@ const WINDOW: usize = 1 << 18;
 /// file without bytes has no items. [`ReadOptions`] holds the rest.
 ///
 /// # Errors
-/// An input that cannot be opened or read; with [`OnError::Stop`](crate::OnError::Stop) also a bad record and a truncated or
-/// damaged input. The items before it have been delivered, and the error carries their summary.
+/// An input that cannot be opened or read; with [`OnError::Stop`](crate::OnError::Stop) also a bad
+/// record and a truncated or damaged input. The items before it have been delivered, and the error
+/// carries their summary.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -99,7 +101,8 @@ fn total_size(sources: &[Source]) -> Option<u64> {
 }
 
 fn conclude(result: Result<(), Halt>, mut out: Collector<'_>) -> Result<ReadSummary, ReadError> {
-    // What was gathered before a failure is delivered; a wish to stop that comes up only then changes nothing.
+    // What was gathered before a failure is delivered; a wish to stop that comes up only then
+    // changes nothing.
     let flushed = match &result {
         Err(Halt::Done(_)) => Ok(()),
         _ => out.flush(),
@@ -165,7 +168,8 @@ fn pump(
     let mut recognised = options.raw;
     loop {
         if filled == window.len() {
-            // A record longer than the window. Decoders give up on records past `MAX_RECORD_BYTES`, so this ends.
+            // A record longer than the window. Decoders give up on records past `MAX_RECORD_BYTES`,
+            // so this ends.
             window.resize(2 * window.len(), 0);
         }
         let read = match opened.plain.read(&mut window[filled..]) {

@@ -9,8 +9,8 @@ use crate::{Format, SpecError};
 
 /// Input as a user names it.
 ///
-/// `-` is standard input; `zipf:…` and `caida-like…` are generators; anything else is a path (write `./zipf:1.2` for a file of
-/// such a name).
+/// `-` is standard input; `zipf:…` and `caida-like…` are generators; anything else is a path (write
+/// `./zipf:1.2` for a file of such a name).
 ///
 /// ```
 /// use ucl_streams::{Format, Source};

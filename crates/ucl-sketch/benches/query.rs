@@ -13,7 +13,8 @@ use ucl_yardsticks::{ITEMS, Rounds, machine, numbers};
 const ROUNDS: usize = 9;
 
 fn main() {
-    // `cargo test --benches` calls this too: one short round, so that the bench keeps compiling and running.
+    // `cargo test --benches` calls this too: one short round, so that the bench keeps compiling and
+    // running.
     let count = if std::env::args().any(|argument| argument == "--bench") { ROUNDS } else { 1 };
     let keys = numbers();
     let mut sketch = UclSketch::builder().memory("64KB").key_bytes(4).seed(1).build().expect("a valid sketch");

@@ -1,4 +1,5 @@
-//! The most frequent words of a text: `cargo run --release -p ucl-sketch --example top_words < book.txt`
+//! The most frequent words of a text:
+//! `cargo run --release -p ucl-sketch --example top_words < book.txt`
 
 use std::io::{self, BufRead};
 

@@ -1,9 +1,10 @@
 //! The control plane in threads of its own: inserting never waits for decoding or training.
 //!
-//! The link is the wire format over an unbounded channel, exactly as between machines. The *drain* thread takes messages off
-//! the channel and never trains, so that the queue of reports stays short; when delta decoding lags behind, adjacent
-//! epochs are added together (they are linear) and nothing is dropped. The *trainer* thread works on a copy of the window
-//! and hands the trained network back.
+//! The link is the wire format over an unbounded channel, exactly as between machines. The *drain*
+//! thread takes messages off the channel and never trains, so that the queue of reports stays
+//! short; when delta decoding lags behind, adjacent epochs are added together (they are linear) and
+//! nothing is dropped. The *trainer* thread works on a copy of the window and hands the trained
+//! network back.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -81,7 +82,8 @@ impl Background {
         Self::run(control, train_every, Receiver::new(0), |out| Ok(Encoder::new(0, config, out)?))
     }
 
-    /// Goes on with a control plane and an encoder that were stopped. It was made for [`Background::settings`].
+    /// Goes on with a control plane and an encoder that were stopped. It was made for
+    /// [`Background::settings`].
     pub fn resume(mut control: ControlPlane, state: EncoderState) -> Result<Self, LoadError> {
         let config = *control.segment().config();
         let train_every = control.take_training();
@@ -114,7 +116,8 @@ impl Background {
         let counting = Arc::clone(&shared);
         let out: Out = Box::new(move |message: &[u8]| {
             counting.sent.fetch_add(1, Ordering::Release);
-            // The drain thread outlives the encoder unless it panicked, and then `with_control` panics too.
+            // The drain thread outlives the encoder unless it panicked, and then `with_control`
+            // panics too.
             let _ = sender.send(message.to_vec());
         });
         let draining = Arc::clone(&shared);
@@ -162,7 +165,8 @@ impl Drop for Background {
     }
 }
 
-/// A panic elsewhere must not become a second one here; the control plane's own checks tell whether it is sound.
+/// A panic elsewhere must not become a second one here; the control plane's own checks tell whether
+/// it is sound.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -201,7 +205,8 @@ fn drain(channel: &Channel<Vec<u8>>, shared: &Arc<Shared>, mut receiver: Receive
                         let trained = job.run();
                         lock(&shared.control).install(trained);
                     };
-                    // Without a thread this training is left out: the classic decoder answers, and another one is due.
+                    // Without a thread this training is left out: the classic decoder answers, and
+                    // another one is due.
                     std::thread::Builder::new().spawn(train).ok()
                 });
             }

@@ -30,8 +30,9 @@ pub enum Execution {
     Synchronous,
     /// In threads of its own: inserting never waits for decoding or training.
     Background,
-    /// In threads of its own that lag behind by some epochs at most: the same answers as [`Execution::Synchronous`], sooner
-    /// where there are two cores. Inserting waits for whoever falls behind further.
+    /// In threads of its own that lag behind by some epochs at most: the same answers as
+    /// [`Execution::Synchronous`], sooner where there are two cores. Inserting waits for whoever
+    /// falls behind further.
     // A state does not depend on it, and so does not have it.
     #[serde(skip)]
     Pipelined,
@@ -138,8 +139,8 @@ impl Builder {
         Builder { keys, ..self.clone_for() }
     }
 
-    /// Sets the number of bytes that every key has. Keys of 4, 8, 13 and 16 bytes sit in the slots as
-    /// they are. Without it, keys may have any length up to 65,535 bytes.
+    /// Sets the number of bytes that every key has. Keys of 4, 8, 13 and 16 bytes sit in the slots
+    /// as they are. Without it, keys may have any length up to 65,535 bytes.
     pub fn key_bytes(mut self, bytes: usize) -> Self {
         self.keys = KeyFormat::for_key_bytes(bytes);
         self
@@ -169,7 +170,8 @@ impl<K> Builder<K> {
 }
 
 impl<K: Key> Builder<K> {
-    /// The budget of the data plane (64KB unless told), as text: `"64KB"`. The planner chooses the shape.
+    /// The budget of the data plane (64KB unless told), as text: `"64KB"`. The planner chooses the
+    /// shape.
     pub fn memory(mut self, size: &str) -> Self {
         self.memory = size.parse();
         self
@@ -187,7 +189,8 @@ impl<K: Key> Builder<K> {
         self
     }
 
-    /// Distinct keys to expect: what the planner sizes the Bloom filter by. A quarter of the budget's bytes unless told.
+    /// Distinct keys to expect: what the planner sizes the Bloom filter by. A quarter of the
+    /// budget's bytes unless told.
     pub fn expected_keys(mut self, keys: u64) -> Self {
         self.expected_keys = Some(keys);
         self
@@ -225,7 +228,8 @@ impl<K: Key> Builder<K> {
         self
     }
 
-    /// Items between two cuts; `None` for no cuts, that is one snapshot whenever a view is asked for.
+    /// Items between two cuts; `None` for no cuts, that is one snapshot whenever a view is asked
+    /// for.
     pub fn interval(mut self, items: impl Into<Option<u64>>) -> Self {
         self.interval = Some(items.into());
         self
@@ -255,16 +259,16 @@ impl<K: Key> Builder<K> {
         self
     }
 
-    /// Fixes every hash, weight and random choice (default: 128 random bits). Sketches that are to be
-    /// merged need the same seed. Whoever knows the seed can choose keys that spoil the estimates, so
-    /// where keys may be hostile it has to be random and secret.
+    /// Fixes every hash, weight and random choice (default: 128 random bits). Sketches that are to
+    /// be merged need the same seed. Whoever knows the seed can choose keys that spoil the
+    /// estimates, so where keys may be hostile it has to be random and secret.
     pub fn seed(mut self, seed: u128) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Sets the hash functions (default: the present ones). A sketch that is to be merged with one that
-    /// an earlier version began needs those of that version.
+    /// Sets the hash functions (default: the present ones). A sketch that is to be merged with one
+    /// that an earlier version began needs those of that version.
     pub fn hashing(mut self, hashing: Hashing) -> Self {
         self.hashing = hashing;
         self
@@ -276,7 +280,8 @@ impl<K: Key> Builder<K> {
         self
     }
 
-    /// Encodes all reports to count the bytes they would take on a wire; always on in the background.
+    /// Encodes all reports to count the bytes they would take on a wire; always on in the
+    /// background.
     pub fn measure_uplink(mut self, measure: bool) -> Self {
         self.measure_uplink = measure;
         self

@@ -9,8 +9,8 @@ use std::ops::Deref;
 
 /// A type whose values can be counted: text, bytes, integers, addresses, and tuples of them.
 ///
-/// Keys that all take 4, 8, 13 or 16 bytes are counted fastest and in the least memory. A five-tuple
-/// `(Ipv4Addr, Ipv4Addr, u16, u16, u8)` takes 13.
+/// Keys that all take 4, 8, 13 or 16 bytes are counted fastest and in the least memory. A
+/// five-tuple `(Ipv4Addr, Ipv4Addr, u16, u16, u8)` takes 13.
 ///
 /// ```
 /// use std::net::Ipv4Addr;
@@ -34,8 +34,8 @@ pub trait Key: Sized {
     fn decode(bytes: &[u8]) -> Option<Self>;
 }
 
-/// What can be inserted and asked for where keys are of type `K`: a key, a reference to one, or, for
-/// text and bytes, a slice.
+/// What can be inserted and asked for where keys are of type `K`: a key, a reference to one, or,
+/// for text and bytes, a slice.
 pub trait AsKey<K> {
     /// Calls `f` with the encoded key.
     fn with_key_bytes<T>(&self, f: impl FnOnce(&[u8]) -> T) -> T;
@@ -55,8 +55,8 @@ impl<K: Key> AsKey<K> for &K {
     }
 }
 
-/// Any bytes, text as a rule: the keys of a sketch unless [`Builder::keys`](crate::Builder::keys) says
-/// otherwise.
+/// Any bytes, text as a rule: the keys of a sketch unless [`Builder::keys`](crate::Builder::keys)
+/// says otherwise.
 ///
 /// ```
 /// use ucl_sketch::ByteKey;

@@ -1,9 +1,9 @@
 //! Counts how often each key occurs in a stream, near-exactly, in a few kilobytes.
 //!
-//! A hash map of counts is the right tool where it fits. Where it does not (a switch, a kernel hook, a
-//! budget of kilobytes) but a server stands behind, UCL-sketch counts in a fixed budget (the *data
-//! plane*) and recovers every key's count from the counters (the *control plane*). Every count comes
-//! with a range in which the true count is guaranteed to lie.
+//! A hash map of counts is the right tool where it fits. Where it does not (a switch, a kernel
+//! hook, a budget of kilobytes) but a server stands behind, UCL-sketch counts in a fixed budget
+//! (the *data plane*) and recovers every key's count from the counters (the *control plane*). Every
+//! count comes with a range in which the true count is guaranteed to lie.
 //!
 //! ```
 //! use ucl_sketch::UclSketch;
@@ -19,14 +19,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! - [`UclSketch::builder`] sets the memory, the type of the keys and everything else ([`Builder`]).
+//! - [`UclSketch::builder`] sets the memory, the type of the keys and everything else
+//!   ([`Builder`]).
 //! - [`UclSketch::insert`] counts an item, [`UclSketch::insert_weighted`] one with a weight,
 //!   [`UclSketch::insert_all`] and [`UclSketch::insert_batch`] many.
-//! - [`UclSketch::view`] returns the counts at one moment ([`View`]): [`View::top`], [`View::estimate`],
-//!   [`View::iter`]. Each answer is a [`Hit`].
+//! - [`UclSketch::view`] returns the counts at one moment ([`View`]): [`View::top`],
+//!   [`View::estimate`], [`View::iter`]. Each answer is a [`Hit`].
 //! - Keys are text or bytes, or any [`Key`]: integers, addresses, tuples ([`Builder::keys`]).
-//! - [`UclSketch::save`] and [`UclSketch::load`] keep a sketch in a file, [`UclSketch::merge`] adds the
-//!   counts of another one, [`UclSketch::rehash`] and [`UclSketch::resize`] change it in mid-stream.
+//! - [`UclSketch::save`] and [`UclSketch::load`] keep a sketch in a file, [`UclSketch::merge`] adds
+//!   the counts of another one, [`UclSketch::rehash`] and [`UclSketch::resize`] change it in
+//!   mid-stream.
 //!
 //! Everything below these types can be used by itself: the [data plane](ucl_data_plane), the
 //! [wire format](ucl_wire) and the [control plane](ucl_control_plane).

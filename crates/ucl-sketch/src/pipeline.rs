@@ -1,14 +1,18 @@
-//! The control plane in threads of its own, some epochs behind at most: the same answers as in the caller's thread, sooner.
+//! The control plane in threads of its own, some epochs behind at most: the same answers as in the
+//! caller's thread, sooner.
 //!
-//! The data plane's reports are *noted* as they arise, and a batch of notes, an epoch as a rule, goes over to the other thread,
-//! which takes it in and decodes. Reports arrive in their order, and none is left out or added to another, so that nothing
-//! depends on how fast which thread is; where the control plane cannot keep up, inserting waits. (In
-//! [`Background`](crate::background::Background) it never does, and epochs are added together instead.)
+//! The data plane's reports are *noted* as they arise, and a batch of notes, an epoch as a rule,
+//! goes over to the other thread, which takes it in and decodes. Reports arrive in their order, and
+//! none is left out or added to another, so that nothing depends on how fast which thread is; where
+//! the control plane cannot keep up, inserting waits. (In
+//! [`Background`](crate::background::Background) it never does, and epochs are added together
+//! instead.)
 //!
-//! Whoever asks has all notes taken in first, and the control plane back; the next batch takes it over there again.
+//! Whoever asks has all notes taken in first, and the control plane back; the next batch takes it
+//! over there again.
 //!
-//! The control plane decodes in parallel, and does so in a pool of its own. In the global one it would wait for threads that may
-//! all be waiting for control planes.
+//! The control plane decodes in parallel, and does so in a pool of its own. In the global one it
+//! would wait for threads that may all be waiting for control planes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
@@ -18,8 +22,9 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use ucl_control_plane::ControlPlane;
 use ucl_data_plane::{Config, CounterIndex, Counters, Cut, CutTotals, KeyFlags, KeyRef, Opening, Report, ReportSink};
 
-/// So many batches may wait. `ucl count` of 2M raw records took 76, 72 and 75 ms on two cores with 4, 8 and 16 (median of 40 runs
-/// each, turn by turn), and longer with 64: whoever inserts ran ahead, and its core had nothing to do in the end.
+/// So many batches may wait. `ucl count` of 2M raw records took 76, 72 and 75 ms on two cores with
+/// 4, 8 and 16 (median of 40 runs each, turn by turn), and longer with 64: whoever inserts ran
+/// ahead, and its core had nothing to do in the end.
 const WAITING: usize = 8;
 
 /// A batch without a cut has so many notes at most.

@@ -1,12 +1,13 @@
 //! The planner: from a memory budget to shapes.
 //!
-//! It knows the budget, the size of the keys, how many keys to expect and which decoder will answer; it never sees the
-//! stream. Two families of shapes:
+//! It knows the budget, the size of the keys, how many keys to expect and which decoder will
+//! answer; it never sees the stream. Two families of shapes:
 //!
-//! - **wide** ([`wide`]), the paper's: counters of 32 bits, few of them, and a large heavy part; for the learned decoder and the
-//!   classic ones. Near the paper's own table for Retail.
-//! - **narrow** ([`narrow`]): counters of 8 or 4 bits with carries, as many as fit, a small heavy part that holds on to its
-//!   keys, and a Bloom filter that loses few keys; for EM and delta, which turn equations into accuracy.
+//! - **wide** ([`wide`]), the paper's: counters of 32 bits, few of them, and a large heavy part;
+//!   for the learned decoder and the classic ones. Near the paper's own table for Retail.
+//! - **narrow** ([`narrow`]): counters of 8 or 4 bits with carries, as many as fit, a small heavy
+//!   part that holds on to its keys, and a Bloom filter that loses few keys; for EM and delta,
+//!   which turn equations into accuracy.
 
 use ucl_control_plane::DecoderKind;
 pub use ucl_data_plane::bloom::expected_coverage;
@@ -58,7 +59,8 @@ impl Request {
     }
 }
 
-/// The distinct keys that a budget in bytes is planned for where nobody says how many there will be.
+/// The distinct keys that a budget in bytes is planned for where nobody says how many there will
+/// be.
 ///
 /// ```
 /// assert_eq!(ucl_sketch::plan::default_expected_keys(64 << 10), 16_384);
@@ -161,7 +163,8 @@ pub fn wide(request: Request) -> Result<Shape, BudgetError> {
         _ => 8,
     };
     let bits = request.counter_bits.unwrap_or(CounterBits::B32);
-    // The paper: 512 counters of 32 bits a row up to 32KB, 1024 above; the same bytes with other widths.
+    // The paper: 512 counters of 32 bits a row up to 32KB, 1024 above; the same bytes with other
+    // widths.
     let width = match request.memory {
         0..16_384 => request.memory / 32,
         16_384..40_000 => 512,
@@ -175,10 +178,12 @@ pub fn wide(request: Request) -> Result<Shape, BudgetError> {
 
 /// Narrow counters, many of them: 8 bits each, or 4 where that pays for the carries it costs.
 ///
-/// The rules come from a search over splits of the budget, on generated streams with budgets from 8KB to 256KB
-/// (`cargo run --release -p ucl-lab --example search_shapes`; `docs/planner.md` has what it found).
+/// The rules come from a search over splits of the budget, on generated streams with budgets from
+/// 8KB to 256KB (`cargo run --release -p ucl-lab --example search_shapes`; `docs/planner.md` has
+/// what it found).
 pub fn narrow(request: Request) -> Result<Shape, BudgetError> {
-    // At most 65% for the filter, for counters must be left; few slots, for most hot keys are recovered as well as held.
+    // At most 65% for the filter, for counters must be left; few slots, for most hot keys are
+    // recovered as well as held.
     let roomy = |key_bits: f64| {
         let bloom = bloom_share(request, key_bits, 0.65);
         (bloom, 0.03 + 0.02 * ((bloom - 0.4) / 0.25).clamp(0.0, 1.0))
@@ -187,8 +192,8 @@ pub fn narrow(request: Request) -> Result<Shape, BudgetError> {
     if request.counter_bits.is_some() {
         return Ok(shape);
     }
-    // Epochs that are short against a row leave most counters at 0 or 1, and lost keys are what errors are left: half
-    // the bits a counter, and what that saves to the filter.
+    // Epochs that are short against a row leave most counters at 0 or 1, and lost keys are what
+    // errors are left: half the bits a counter, and what that saves to the filter.
     if request.interval.is_some_and(|interval| interval * 2 < u64::from(shape.width)) {
         return narrow_with(request, CounterBits::B4, roomy(2.0 * KEY_BITS));
     }
@@ -258,7 +263,8 @@ fn fit(
         ((counters / f64::from(rows)) as usize).clamp(LEAST_WIDTH, counter_room.min(Shape::MOST_WIDTH as usize));
     let left = budget - bloom_bytes - counter_bytes(width);
     let slots = request.heavy.slots_in(left, request.keys.slot_bytes());
-    // The other parts stop at their limits; where not even the rest fits, so much memory is of no use.
+    // The other parts stop at their limits; where not even the rest fits, so much memory is of no
+    // use.
     let memory = request.memory;
     let most = Shape::MOST_SLOTS;
     if slots > most as usize {
@@ -267,8 +273,9 @@ fn fit(
     Ok(shape(slots, width, bloom_bytes))
 }
 
-/// The number of hashes with which a filter loses the fewest of so many keys. With an interval it is one that is emptied in
-/// time ([`ReportRule::Rotate`]), and needs to hold fewer of them at a time.
+/// The number of hashes with which a filter loses the fewest of so many keys. With an interval it
+/// is one that is emptied in time ([`ReportRule::Rotate`]), and needs to hold fewer of them at a
+/// time.
 ///
 /// ```
 /// use ucl_sketch::plan::bloom_hashes;
@@ -281,8 +288,8 @@ pub fn bloom_hashes(bits: u32, keys: f64, interval: Option<u64>) -> u8 {
     (1..=12).max_by(|a, b| coverage(a).total_cmp(&coverage(b))).unwrap_or(6)
 }
 
-/// The most keys that a filter has to hold which is emptied in time: as many as fit before its claims become false too often,
-/// or as come until it may be emptied again.
+/// The most keys that a filter has to hold which is emptied in time: as many as fit before its
+/// claims become false too often, or as come until it may be emptied again.
 fn keys_at_a_time(bits: u32, interval: u64) -> f64 {
     // The classic optimum: a filter half full, with as many hashes as the rate has halvings.
     let room = f64::from(bits) * std::f64::consts::LN_2 / -EMPTY_ABOVE.log2();

@@ -1,4 +1,5 @@
-//! The data plane for any key size and heavy part: generic inside, enums here, so that no call per item is dynamic.
+//! The data plane for any key size and heavy part: generic inside, enums here, so that no call per
+//! item is dynamic.
 
 use serde::{Deserialize, Serialize};
 use ucl_data_plane::{

@@ -65,7 +65,8 @@ pub(crate) enum Control {
     Background(Background),
 }
 
-/// Sends every report to the control plane, or on its way there, and to the encoder that measures the uplink.
+/// Sends every report to the control plane, or on its way there, and to the encoder that measures
+/// the uplink.
 struct Tee<'a, S> {
     control: &'a mut S,
     encoder: &'a mut Encoder<Out>,
@@ -162,9 +163,9 @@ impl<K: Key> UclSketch<K> {
         Ok(if execution == Execution::Pipelined { sketch.pipelined() } else { sketch })
     }
 
-    /// The same sketch, from now on as with [`Execution::Pipelined`]; one in the background stays there. For sketches that were
-    /// loaded: a state does not tell where it was counted. Where the system cannot start threads it stays synchronous, with the
-    /// same answers.
+    /// The same sketch, from now on as with [`Execution::Pipelined`]; one in the background stays
+    /// there. For sketches that were loaded: a state does not tell where it was counted. Where the
+    /// system cannot start threads it stays synchronous, with the same answers.
     ///
     /// ```
     /// use ucl_sketch::UclSketch;
@@ -189,7 +190,8 @@ impl<K: Key> UclSketch<K> {
     /// Inserts one item.
     ///
     /// # Errors
-    /// If the key does not fit the sketch, or the total weight would pass 2^63. The sketch is then as it was.
+    /// If the key does not fit the sketch, or the total weight would pass 2^63. The sketch is then
+    /// as it was.
     #[inline]
     pub fn insert(&mut self, key: impl AsKey<K>) -> Result<(), InsertError> {
         self.insert_weighted(key, 1)
@@ -198,8 +200,8 @@ impl<K: Key> UclSketch<K> {
     /// Inserts one item that counts `weight` times: a packet by its bytes, a purchase by its price.
     ///
     /// # Errors
-    /// If the key does not fit the sketch, the weight is 0 or above 2^63 - 1, or the total weight would
-    /// pass 2^63. The sketch is then as it was.
+    /// If the key does not fit the sketch, the weight is 0 or above 2^63 - 1, or the total weight
+    /// would pass 2^63. The sketch is then as it was.
     #[inline]
     pub fn insert_weighted(&mut self, key: impl AsKey<K>, weight: u64) -> Result<(), InsertError> {
         let plane = &mut self.plane;
@@ -209,7 +211,8 @@ impl<K: Key> UclSketch<K> {
         Ok(())
     }
 
-    /// Inserts all keys of an iterator. Keys of a fixed size go in batches, which is faster than one by one.
+    /// Inserts all keys of an iterator. Keys of a fixed size go in batches, which is faster than
+    /// one by one.
     ///
     /// ```
     /// use ucl_sketch::UclSketch;
@@ -220,7 +223,8 @@ impl<K: Key> UclSketch<K> {
     /// ```
     ///
     /// # Errors
-    /// If a key does not fit the sketch, or the total weight would pass 2^63. The keys before it are counted.
+    /// If a key does not fit the sketch, or the total weight would pass 2^63. The keys before it
+    /// are counted.
     pub fn insert_all(&mut self, keys: impl IntoIterator<Item = impl AsKey<K>>) -> Result<(), InsertError> {
         let Some(size) = K::SIZE.filter(|&size| size > 0) else {
             return keys.into_iter().try_for_each(|key| self.insert(key));
@@ -236,11 +240,12 @@ impl<K: Key> UclSketch<K> {
         self.insert_flat(size, &batch, None)
     }
 
-    /// Inserts many items of weight 1, faster than one by one. For keys of the configured size, or of any one size if keys may
-    /// have any length.
+    /// Inserts many items of weight 1, faster than one by one. For keys of the configured size, or
+    /// of any one size if keys may have any length.
     ///
     /// # Errors
-    /// If keys of this size do not fit the sketch, or the weight of the stream would pass 2^63. Then none of the items counts.
+    /// If keys of this size do not fit the sketch, or the weight of the stream would pass 2^63.
+    /// Then none of the items counts.
     pub fn insert_batch<const N: usize>(&mut self, keys: &[[u8; N]]) -> Result<(), InsertError> {
         self.insert_keys(N, keys.len(), keys.as_flattened(), None)
     }
@@ -258,8 +263,9 @@ impl<K: Key> UclSketch<K> {
     /// ```
     ///
     /// # Errors
-    /// If the bytes are not whole keys, keys of this size do not fit the sketch, there is not one weight for each key, a weight
-    /// is 0 or above 2^63 - 1, or the weight of the stream would pass 2^63. Then none of the items counts.
+    /// If the bytes are not whole keys, keys of this size do not fit the sketch, there is not one
+    /// weight for each key, a weight is 0 or above 2^63 - 1, or the weight of the stream would pass
+    /// 2^63. Then none of the items counts.
     pub fn insert_flat(&mut self, key_bytes: usize, keys: &[u8], weights: Option<&[u64]>) -> Result<(), InsertError> {
         // How many keys of no bytes there are is told by their weights alone.
         let count = match (keys.len().checked_div(key_bytes), weights) {
@@ -270,7 +276,8 @@ impl<K: Key> UclSketch<K> {
         self.insert_keys(key_bytes, count, keys, weights)
     }
 
-    /// Inserts `count` keys laid end to end. Everything is checked before any of it counts, so that nothing fails later.
+    /// Inserts `count` keys laid end to end. Everything is checked before any of it counts, so that
+    /// nothing fails later.
     fn insert_keys(
         &mut self,
         key_bytes: usize,
@@ -325,7 +332,8 @@ impl<K: Key> UclSketch<K> {
         }
     }
 
-    /// Returns the counts at this moment by key numbers, with everything that can be asked about time.
+    /// Returns the counts at this moment by key numbers, with everything that can be asked about
+    /// time.
     ///
     /// # Errors
     /// If the counters contradict each other, which only a defect of this library brings about.
@@ -360,7 +368,8 @@ impl<K: Key> UclSketch<K> {
         &self.labels
     }
 
-    /// Writes something on the sketch that its state file shall remember: how its keys are to be shown, say.
+    /// Writes something on the sketch that its state file shall remember: how its keys are to be
+    /// shown, say.
     pub fn set_label(&mut self, name: impl Into<String>, text: impl Into<String>) {
         self.labels.insert(name.into(), text.into());
     }

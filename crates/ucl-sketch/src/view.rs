@@ -84,8 +84,8 @@ impl<K: Key> View<K> {
         self.inner.entropy()
     }
 
-    /// Returns how far off the estimates are, as far as that can be told without the truth; `None` for
-    /// sketches that have no such check.
+    /// Returns how far off the estimates are, as far as that can be told without the truth; `None`
+    /// for sketches that have no such check.
     ///
     /// # Errors
     /// If the counters cannot be decoded, which only a defect of this library brings about.

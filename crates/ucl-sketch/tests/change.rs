@@ -79,7 +79,8 @@ fn delta_counts_on_through_changes() {
     parts.concat().iter().for_each(|&key| *exact.entry(key).or_default() += 1);
     let wrong = exact.iter().filter(|(key, truth)| view.estimate(*key).estimate != **truth).count();
     assert!(wrong * 100 <= exact.len(), "{wrong} of {} keys", exact.len());
-    // Thirty epochs and three more that the changes ended early, though empty; each is asked for as before.
+    // Thirty epochs and three more that the changes ended early, though empty; each is asked for as
+    // before.
     let key = view.registry().find(&parts[0][0]).unwrap();
     let over_time = view.series().count(key, ..);
     assert!((over_time - view.of(key).estimate as f64).abs() < 1.5, "{over_time}");
@@ -117,7 +118,8 @@ fn network(decoder: DecoderKind) -> Settings {
     Settings { decoder, window: 16, train_every: None, learned, fallback, ..Default::default() }
 }
 
-/// The weights stay over a rehash, and over a reset if they are to; a classic decoder answers until they fit again.
+/// The weights stay over a rehash, and over a reset if they are to; a classic decoder answers until
+/// they fit again.
 #[test]
 fn a_network_starts_warm_and_falls_back_until_it_is_trained() {
     for execution in [Execution::Synchronous, Execution::Background] {
@@ -154,7 +156,8 @@ fn a_network_starts_warm_and_falls_back_until_it_is_trained() {
     }
 }
 
-/// Natural change: twice the volume in the same proportions. The network sees the same normalised counters.
+/// Natural change: twice the volume in the same proportions. The network sees the same normalised
+/// counters.
 #[test]
 fn merging_an_equal_sketch_doubles_every_answer_of_the_network() {
     let keys = stream(1, 10_000);

@@ -1,5 +1,6 @@
-//! One suite for every combination: base sketch × heavy part × counter bits × decoder, against exact counts, in structures
-//! small enough that everything collides. What is not supported is named.
+//! One suite for every combination: base sketch × heavy part × counter bits × decoder, against
+//! exact counts, in structures small enough that everything collides. What is not supported is
+//! named.
 
 use std::collections::HashMap;
 
@@ -145,7 +146,8 @@ fn guaranteed_bounds_hold() {
     }
 }
 
-/// Probable bounds hold as often as they say, over keys and seeds, and are worth having; others are guaranteed.
+/// Probable bounds hold as often as they say, over keys and seeds, and are worth having; others are
+/// guaranteed.
 #[test]
 fn probable_bounds_hold_as_often_as_they_say() {
     for (base, heavy) in combinations() {
@@ -239,7 +241,8 @@ fn unsupported_pairs_are_named() {
     }
 }
 
-/// Twice the weight of everything is the same stream to the network: what it sees and says is normalised.
+/// Twice the weight of everything is the same stream to the network: what it sees and says is
+/// normalised.
 #[test]
 fn natural_change_leaves_the_normalised_output_as_it_is() {
     let once = stream(2_400, 7);

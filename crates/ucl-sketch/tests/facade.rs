@@ -32,7 +32,8 @@ fn background_and_wire_answer_as_synchronous_does() {
     for key in &keys {
         assert_eq!(a.estimate(key), b.estimate(key));
     }
-    // Delta may add epochs together when it lags, so only what does not depend on the resolution is compared.
+    // Delta may add epochs together when it lags, so only what does not depend on the resolution is
+    // compared.
     let mut there = small(DecoderKind::Delta).execution(Execution::Background).build().unwrap();
     there.insert_batch(&keys).unwrap();
     let view = there.query_view().unwrap();
@@ -213,13 +214,15 @@ fn the_learned_decoder_falls_back_until_it_is_trained_and_says_so() {
         assert_eq!((view.decoder(), view.answered_by()), (DecoderKind::Learned, DecoderKind::Em));
         assert!(view.all().any(|(_, answer)| answer.source == Source::Fallback));
         sketch.insert_batch(&keys[5_000..]).unwrap();
-        // In the background the training of the twentieth cut may still be under way; asked for, it is done here.
+        // In the background the training of the twentieth cut may still be under way; asked for, it
+        // is done here.
         sketch.train().unwrap();
         assert_eq!(sketch.query_view().unwrap().answered_by(), DecoderKind::Learned);
     }
 }
 
-/// A network of three epochs knows nothing yet; EM predicts the row left out better, and so it answers.
+/// A network of three epochs knows nothing yet; EM predicts the row left out better, and so it
+/// answers.
 #[test]
 fn a_worse_network_is_not_trusted() {
     let settings = ucl_sketch::Settings {
@@ -308,7 +311,8 @@ fn the_papers_shapes_are_near_its_table() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Every budget the planner accepts is kept and well used; every one it refuses is below the least it names.
+    /// Every budget the planner accepts is kept and well used; every one it refuses is below the
+    /// least it names.
     #[test]
     fn plans_keep_to_the_budget(
         memory in prop_oneof![64usize..6_000, 64usize..300_000],
@@ -351,8 +355,8 @@ fn narrow_shapes_have_many_more_counters() {
     assert_eq!(short.shape.counter_bits, CounterBits::B4, "short epochs need few bits");
 }
 
-/// The last epochs of streams that were merged are the last epochs of each, however many there are and whether or not their epochs had
-/// just ended.
+/// The last epochs of streams that were merged are the last epochs of each, however many there are
+/// and whether or not their epochs had just ended.
 #[test]
 fn the_last_epochs_of_merged_streams_are_those_of_each() {
     for items in [4_000u32, 3_970] {

@@ -40,7 +40,8 @@ fn text_and_bytes_are_inserted_and_asked_for_in_any_form() {
     assert_eq!(view.estimate("coffee").to_string(), "coffee: 0");
 }
 
-/// Two sketches with default settings have different seeds, so that nobody can prepare keys for them.
+/// Two sketches with default settings have different seeds, so that nobody can prepare keys for
+/// them.
 #[test]
 fn seeds_are_random_unless_given() {
     let seed = |builder: Builder| builder.build().unwrap().config().seed;

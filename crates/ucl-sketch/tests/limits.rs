@@ -1,4 +1,5 @@
-//! At the limits of weights, sizes and memory: exact answers or a named error, and an error changes nothing.
+//! At the limits of weights, sizes and memory: exact answers or a named error, and an error changes
+//! nothing.
 
 use ucl_sketch::{Base, Builder, CounterBits, DecoderKind, Execution, HeavyKind, InsertError, Shape, UclSketch};
 
@@ -9,8 +10,8 @@ fn small(base: Base, heavy: HeavyKind, counter_bits: CounterBits) -> Shape {
     Shape { heavy, slots: 4, base, rows: 3, width: 7, counter_bits, bloom_bits: 512, ..Shape::PAPER_64KB }
 }
 
-/// The defect: `ucl count --base count-sketch` of one item of weight 2^63 - 1 answered 2,147,483,647, with a range that did not
-/// have the truth in it.
+/// The defect: `ucl count --base count-sketch` of one item of weight 2^63 - 1 answered
+/// 2,147,483,647, with a range that did not have the truth in it.
 #[test]
 fn every_sketch_counts_up_to_the_limit() {
     let streams: [&[u64]; 4] = [
@@ -125,7 +126,8 @@ fn a_refused_batch_leaves_the_sketch_as_it_was() {
     assert_eq!(sketch.insert_batch(&[[]; 3]), Err(InsertError::KeySize { want: 4, got: 0 }));
 }
 
-/// The total is checked for batches as for single items; before, the state that they left could not be loaded.
+/// The total is checked for batches as for single items; before, the state that they left could not
+/// be loaded.
 #[test]
 fn batches_stop_at_the_limit() {
     for kind in [Some(4), None] {

@@ -1,5 +1,5 @@
-//! Snapshots as bytes: MB/s of counters for 4×9,338 8-bit counters after so many items, beside the two crates that could
-//! have done it. Every case also checks that what it wrote reads back.
+//! Snapshots as bytes: MB/s of counters for 4×9,338 8-bit counters after so many items, beside the
+//! two crates that could have done it. Every case also checks that what it wrote reads back.
 //!
 //! `cargo bench -p ucl-wire`
 
@@ -108,8 +108,8 @@ fn encode_with_slots(bencher: Bencher<'_, '_>, interval: usize) {
     assert!(encoder.uplink().slots > 0);
 }
 
-/// Everything that an epoch of so many items sends, keys and carries too; the share of insert time is `epoch_encoded` over
-/// `epoch_inserted`, less 1.
+/// Everything that an epoch of so many items sends, keys and carries too; the share of insert time
+/// is `epoch_encoded` over `epoch_inserted`, less 1.
 #[divan::bench(args = [64_000])]
 fn epoch_encoded(bencher: Bencher<'_, '_>, interval: usize) {
     let items = items(4 * interval);

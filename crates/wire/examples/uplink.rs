@@ -1,8 +1,8 @@
-//! What a stream costs to send: uplink bytes per item, by part, for several intervals between cuts, beside the order-0
-//! entropy of the counters.
+//! What a stream costs to send: uplink bytes per item, by part, for several intervals between cuts,
+//! beside the order-0 entropy of the counters.
 //!
-//! Items are whitespace-separated numbers on standard input, counted as 4-byte keys in 64KB (narrow shapes):
-//! `zcat retail.dat.gz | cargo run --release -p ucl-wire --example uplink`
+//! Items are whitespace-separated numbers on standard input, counted as 4-byte keys in 64KB (narrow
+//! shapes): `zcat retail.dat.gz | cargo run --release -p ucl-wire --example uplink`
 
 use std::io::Read;
 

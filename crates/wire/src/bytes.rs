@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 
 use crate::WireError;
 
-/// Appends `value` in seven-bit groups, low ones first; the top bit of a byte says that another follows.
+/// Appends `value` in seven-bit groups, low ones first; the top bit of a byte says that another
+/// follows.
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

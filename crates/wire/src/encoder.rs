@@ -243,8 +243,8 @@ impl<F: FnMut(&[u8])> Encoder<F> {
 }
 
 /// # Panics
-/// If a report does not fit the configuration: the encoder was given another one than the data plane. If a segment is opened
-/// that [`check_config`](crate::check_config) refuses.
+/// If a report does not fit the configuration: the encoder was given another one than the data
+/// plane. If a segment is opened that [`check_config`](crate::check_config) refuses.
 impl<F: FnMut(&[u8])> ReportSink for Encoder<F> {
     // Reports are rare beside items: a call, so that the loop which inserts stays small.
     #[inline(never)]

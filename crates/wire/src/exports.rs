@@ -4,8 +4,8 @@
 //! message = varint seq  (length u8, bytes)*  00  kind  [varint items, weight]  crc32      little-endian
 //! kind    = e0 a batch of changes | e1 a cut, which has the totals of the stream
 //! ```
-//! A device hands its bytes on as they arise, so that it needs no room for a whole message: lengths stand
-//! before each piece, not before the message.
+//! A device hands its bytes on as they arise, so that it needs no room for a whole message: lengths
+//! stand before each piece, not before the message.
 
 use alloc::vec::Vec;
 
@@ -117,15 +117,16 @@ pub struct ExportReader {
     next: u64,
 }
 
-/// More than any device sends between two ends: a batch is a part of its memory, a cut some bytes a slot.
+/// More than any device sends between two ends: a batch is a part of its memory, a cut some bytes a
+/// slot.
 const MOST_BYTES: usize = 1 << 28;
 
 impl ExportReader {
     /// Reads the first message of `bytes`; returns it and what follows.
     ///
     /// # Errors
-    /// If the message is not whole, was damaged, or is not the next one. Then nothing has changed, and
-    /// [`WireError::Truncated`] asks for more bytes.
+    /// If the message is not whole, was damaged, or is not the next one. Then nothing has changed,
+    /// and [`WireError::Truncated`] asks for more bytes.
     pub fn read<'a>(&mut self, bytes: &'a [u8]) -> Result<(Export, &'a [u8]), WireError> {
         let mut reader = Reader::new(bytes);
         let seq = reader.varint("seq")?;

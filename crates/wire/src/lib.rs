@@ -1,8 +1,9 @@
 //! Encodes the reports of a data plane as bytes: versioned, checksummed and entropy-coded.
 //!
-//! The device runs an [`Encoder`], which is a [`ReportSink`](ucl_data_plane::ReportSink): it collects reports and hands out
-//! messages. The control plane runs one [`Receiver`] per stream, which reads them and notices a message that is missing,
-//! repeated or out of order. The uplink in every result is the length of these bytes ([`Encoder::uplink`]).
+//! The device runs an [`Encoder`], which is a [`ReportSink`](ucl_data_plane::ReportSink): it
+//! collects reports and hands out messages. The control plane runs one [`Receiver`] per stream,
+//! which reads them and notices a message that is missing, repeated or out of order. The uplink in
+//! every result is the length of these bytes ([`Encoder::uplink`]).
 //!
 //! ```
 //! use ucl_data_plane::{Config, DataPlane, KeyFormat, ReportRule, Shape};
@@ -38,29 +39,32 @@
 //! carries  = n, gaps between counters, multiplicities          sorted, those of one counter added up
 //! slots    = n, gaps, taken flags, counts, holders' byte columns
 //! ```
-//! Versions 1 and 2 differ in the configuration alone and are still read: they had seeds of 64 bits for other hash
-//! functions, and version 1 had no FlowRadar and no heavy part but the paper's.
+//! Versions 1 and 2 differ in the configuration alone and are still read: they had seeds of 64 bits
+//! for other hash functions, and version 1 had no FlowRadar and no heavy part but the paper's.
 //!
-//! Every list is a block of byte symbols, raw, constant or entropy-coded, with its own frequency table: a message can be
-//! read without the ones before it, given the configuration that opened its segment. At an interval of 1,000 items, header,
-//! totals and checksum take 25 bytes.
+//! Every list is a block of byte symbols, raw, constant or entropy-coded, with its own frequency
+//! table: a message can be read without the ones before it, given the configuration that opened its
+//! segment. At an interval of 1,000 items, header, totals and checksum take 25 bytes.
 //!
 //! # What is guaranteed
 //!
-//! - The same reports give the same bytes on every machine; the bytes of every version are pinned by golden files.
-//! - Any bytes give a message or a [`WireError`], never a panic; a decoder allocates a few times [`MAX_BUFFER`] and eight
-//!   bytes per configured counter (at most [`MAX_COUNTERS`] unless the [`Receiver`] is told otherwise), whatever the
-//!   numbers in a message claim.
-//! - The sender holds at most its buffer ([`Encoder::with_buffer`]) and what encoding one cut takes.
-//! - Key order, and the sum of carries per counter, are what was reported. The order of carries is not kept.
+//! - The same reports give the same bytes on every machine; the bytes of every version are pinned
+//!   by golden files.
+//! - Any bytes give a message or a [`WireError`], never a panic; a decoder allocates a few times
+//!   [`MAX_BUFFER`] and eight bytes per configured counter (at most [`MAX_COUNTERS`] unless the
+//!   [`Receiver`] is told otherwise), whatever the numbers in a message claim.
+//! - The sender holds at most its buffer ([`Encoder::with_buffer`]) and what encoding one cut
+//!   takes.
+//! - Key order, and the sum of carries per counter, are what was reported. The order of carries is
+//!   not kept.
 //!
 //! A CRC notices accidents, not forgers: authenticate the transport where that matters.
 //!
 //! # Why a coder of our own
 //!
-//! One snapshot of 4×9,338 8-bit counters after so many items, in bytes, and MB/s of counters: the best of 1,000, all in one
-//! run, on two busy cores of an AMD EPYC (`cargo bench -p ucl-wire`). Ours includes table, frame and checksum;
-//! `constriction` 0.5 writes no table.
+//! One snapshot of 4×9,338 8-bit counters after so many items, in bytes, and MB/s of counters: the
+//! best of 1,000, all in one run, on two busy cores of an AMD EPYC (`cargo bench -p ucl-wire`).
+//! Ours includes table, frame and checksum; `constriction` 0.5 writes no table.
 //!
 //! | items | order-0 entropy | this crate | zstd, level 1 | constriction (rANS, 14 bits) |
 //! |---|---|---|---|---|
@@ -69,9 +73,9 @@
 //! | 64,000 | 15,448 | 15,558 at 537 | 16,789 at 317 | 15,516 at 162 |
 //! | 908,576 | 29,613 | 29,788 at 517 | 29,927 at 873 | 29,620 at 156 |
 //!
-//! zstd looks for repetitions that hashed counters do not have, and its Huffman codes spend a whole bit on every zero;
-//! constriction divides where we multiply by a reciprocal, and has one state where we have four. Decoding a message
-//! runs at 290-400.
+//! zstd looks for repetitions that hashed counters do not have, and its Huffman codes spend a whole
+//! bit on every zero; constriction divides where we multiply by a reciprocal, and has one state
+//! where we have four. Decoding a message runs at 290-400.
 
 #![no_std]
 
@@ -101,8 +105,8 @@ pub use sections::slots::{SlotReport, Slots};
 #[cfg(feature = "serde")]
 pub use state::EncoderState;
 
-/// Returns an error if a data plane of this configuration cannot be sent: if it is beyond its own limits, or has more than
-/// [`MAX_COUNTER_BYTES`] of counters.
+/// Returns an error if a data plane of this configuration cannot be sent: if it is beyond its own
+/// limits, or has more than [`MAX_COUNTER_BYTES`] of counters.
 ///
 /// ```
 /// use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};
@@ -117,14 +121,15 @@ pub fn check_config(config: &ucl_data_plane::Config) -> Result<(), WireError> {
 /// The version of the format that is written.
 pub const VERSION: u8 = 3;
 
-/// Counters of the largest sketch that a reader takes unless told otherwise ([`Receiver::with_counter_limit`]): a hostile
-/// configuration makes it allocate 128 MiB, no more.
+/// Counters of the largest sketch that a reader takes unless told otherwise
+/// ([`Receiver::with_counter_limit`]): a hostile configuration makes it allocate 128 MiB, no more.
 pub const MAX_COUNTERS: usize = 1 << 24;
 
 /// Bytes of counters of the largest sketch that can be sent: the length of a message has 32 bits.
 pub const MAX_COUNTER_BYTES: usize = 1 << 31;
 
-/// Bytes of reports that an [`Encoder`] collects before it sends a message without waiting for the cut.
+/// Bytes of reports that an [`Encoder`] collects before it sends a message without waiting for the
+/// cut.
 pub const DEFAULT_BUFFER: usize = 1 << 16;
 
 /// The most that [`Encoder::with_buffer`] allows.

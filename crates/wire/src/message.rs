@@ -4,8 +4,9 @@
 //! 55 43   version 03   kind   varint length   stream segment epoch seq (varints)   payload   CRC-32 of all before
 //!                                             '----------- length bytes ------------------'
 //! ```
-//! All fixed-width numbers are little-endian. Kinds: 0 opens a segment, 1 has reports without a cut, 2 with a cut that
-//! starts the counters again, 3 with one that does not (a peek), 4 starts a new cycle.
+//! All fixed-width numbers are little-endian. Kinds: 0 opens a segment, 1 has reports without a
+//! cut, 2 with a cut that starts the counters again, 3 with one that does not (a peek), 4 starts a
+//! new cycle.
 
 use alloc::vec::Vec;
 
@@ -192,8 +193,8 @@ impl<'a> Opened<'a> {
         Ok(Self { kind, header, version, payload: body })
     }
 
-    /// Reads the payload, reports by the configuration that opened their segment. No segment may have more than
-    /// `most_counters`.
+    /// Reads the payload, reports by the configuration that opened their segment. No segment may
+    /// have more than `most_counters`.
     pub(crate) fn message(mut self, segment: Option<&Config>, most_counters: usize) -> Result<Message, WireError> {
         let reader = &mut self.payload;
         let message = match (self.kind, segment) {
@@ -249,8 +250,9 @@ pub fn decode_header(bytes: &[u8]) -> Result<Header, WireError> {
 /// Decodes one message. `segment` is the configuration that opened the segment of the reports; a
 /// message that opens a segment needs none.
 ///
-/// Any bytes give a message or an error, never a panic. What is allocated is bounded by [`MAX_BUFFER`](crate::MAX_BUFFER)
-/// and the number of counters in `segment` (at most [`MAX_COUNTERS`]), never by a number in the bytes alone.
+/// Any bytes give a message or an error, never a panic. What is allocated is bounded by
+/// [`MAX_BUFFER`](crate::MAX_BUFFER) and the number of counters in `segment` (at most
+/// [`MAX_COUNTERS`]), never by a number in the bytes alone.
 ///
 /// ```
 /// use ucl_data_plane::{Config, KeyFormat, ReportRule, Shape};

@@ -7,7 +7,8 @@ use crate::{MAX_COUNTERS, WireError};
 
 /// Reads the messages of one stream and detects missing, repeated and reordered ones.
 ///
-/// A message that is refused changes nothing: hand in the missing ones and then the refused one again.
+/// A message that is refused changes nothing: hand in the missing ones and then the refused one
+/// again.
 ///
 /// ```
 /// use ucl_data_plane::{Config, DataPlane, KeyFormat, ReportRule, Shape};

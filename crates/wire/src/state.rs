@@ -1,4 +1,5 @@
-//! An encoder that is written down between two messages, with what it has collected for the next one.
+//! An encoder that is written down between two messages, with what it has collected for the next
+//! one.
 
 use alloc::format;
 use alloc::string::ToString;

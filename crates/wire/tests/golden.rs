@@ -1,7 +1,9 @@
-//! The bytes of every version, pinned: a reader of tomorrow reads the messages of today, and every machine writes the same.
+//! The bytes of every version, pinned: a reader of tomorrow reads the messages of today, and every
+//! machine writes the same.
 //!
 //! After a change of the format (a new version, never an old one):
-//! `UCL_REGENERATE=1 cargo test -p ucl-wire --test golden`, which writes the files of the newest version only.
+//! `UCL_REGENERATE=1 cargo test -p ucl-wire --test golden`, which writes the files of the newest
+//! version only.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Bytes from anyone give a message or an error: never a panic, and never an allocation that only a number asked for.
+//! Bytes from anyone give a message or an error: never a panic, and never an allocation that only a
+//! number asked for.
 #![allow(unsafe_code, reason = "an allocator that remembers the largest request")]
 
 mod common;
@@ -40,7 +41,8 @@ fn watched(bytes: &[u8], segment: Option<&Config>) -> (Result<(), WireError>, us
     (result, LARGEST.with(Cell::get))
 }
 
-/// What a decoder may ask for in one go: eight bytes for every counter, and a few times what a sender may collect.
+/// What a decoder may ask for in one go: eight bytes for every counter, and a few times what a
+/// sender may collect.
 fn bound(config: &Config) -> usize {
     8 * config.shape.geometry().counters() + 4 * MAX_BUFFER
 }
@@ -73,7 +75,8 @@ proptest! {
         let _ = split_message(&bytes);
     }
 
-    /// The body is arbitrary but the frame and the checksum hold: the parsers themselves are reached.
+    /// The body is arbitrary but the frame and the checksum hold: the parsers themselves are
+    /// reached.
     #[test]
     fn arbitrary_bodies_do_no_harm(
         body in prop::collection::vec(prop_oneof![any::<u8>(), 0u8..3], 0..120), version in 1u8..3, kind in 0u8..6, config in config(),
@@ -103,7 +106,8 @@ proptest! {
         }
     }
 
-    /// A sender that is wrong but computes its checksum: any outcome but a panic or a large allocation.
+    /// A sender that is wrong but computes its checksum: any outcome but a panic or a large
+    /// allocation.
     #[test]
     fn wrong_bytes_with_a_right_checksum_do_no_harm(
         (config, messages) in messages(), flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),

@@ -1,4 +1,5 @@
-//! Whatever is reported is received, for every key format, counter width and sign, in order and complete.
+//! Whatever is reported is received, for every key format, counter width and sign, in order and
+//! complete.
 
 mod common;
 
@@ -210,7 +211,8 @@ fn carries_of_hot_counters_cost_next_to_nothing() {
     assert!(encoder.uplink().carries < 16, "{:?}", encoder.uplink());
 }
 
-/// A data plane that changes says so in order: what was counted, the new configuration, what follows.
+/// A data plane that changes says so in order: what was counted, the new configuration, what
+/// follows.
 #[test]
 fn changes_travel() {
     let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };

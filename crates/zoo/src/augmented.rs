@@ -1,23 +1,26 @@
 //! Augmented Sketch: a small filter of the hottest keys in front of a Count-Min.
 //!
-//! The filter holds a few keys with two counts each: `new` is the key's estimate, `old` is what of it the sketch
-//! already has. An item whose key is in the filter adds to `new` and is done. Any other goes into the sketch; if the sketch then says more of
-//! its key than the filter says of its smallest, the two **exchange**: the smallest key's exact hits, `new - old`, go into the sketch, and
-//! the other enters with `new = old =` its estimate (its old weight stays in the sketch, so that nothing need be taken out). At most one
-//! exchange an item, so there is no cascade.
+//! The filter holds a few keys with two counts each: `new` is the key's estimate, `old` is what of
+//! it the sketch already has. An item whose key is in the filter adds to `new` and is done. Any
+//! other goes into the sketch; if the sketch then says more of its key than the filter says of its
+//! smallest, the two **exchange**: the smallest key's exact hits, `new - old`, go into the sketch,
+//! and the other enters with `new = old =` its estimate (its old weight stays in the sketch, so
+//! that nothing need be taken out). At most one exchange an item, so there is no cascade.
 //!
-//! Never too little: a key in the filter has its estimate at entry, which was none too small, plus exact hits. The Count-Min bound holds, over
-//! the weight that entered the sketch.
+//! Never too little: a key in the filter has its estimate at entry, which was none too small, plus
+//! exact hits. The Count-Min bound holds, over the weight that entered the sketch.
 //!
 //! # Layout
-//! 32 slots of `key | new | old` (the publication's choice; 4 + 4 bytes of counts), searched from one end to the other, for so few need no
-//! index. The rest of the budget is a Count-Min of 4 rows of 32-bit counters. Overflow is an error.
+//! 32 slots of `key | new | old` (the publication's choice; 4 + 4 bytes of counts), searched from
+//! one end to the other, for so few need no index. The rest of the budget is a Count-Min of 4 rows
+//! of 32-bit counters. Overflow is an error.
 //!
 //! # Differences
 //! - No deletions.
 //! - The smallest slot is remembered instead of searched for with every miss.
 //!
-//! Reference: Roy, Khan and Alonso, "Augmented Sketch: faster and more accurate stream processing", SIGMOD 2016.
+//! Reference: Roy, Khan and Alonso, "Augmented Sketch: faster and more accurate stream processing",
+//! SIGMOD 2016.
 
 use ucl_data_plane::{HashSeed, KeyHash, Memory};
 
@@ -61,7 +64,8 @@ impl<const N: usize> AugmentedSketch<N> {
 
     #[inline(always)]
     fn slot(&self, key: &[u8; N]) -> Option<usize> {
-        // Every slot is compared, and none left early: for small keys this is a handful of vector operations.
+        // Every slot is compared, and none left early: for small keys this is a handful of vector
+        // operations.
         let mut equal = 0u32;
         for (slot, held) in self.keys.iter().enumerate() {
             equal |= u32::from(held == key) << slot;

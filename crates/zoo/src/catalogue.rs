@@ -100,7 +100,8 @@ impl Entry {
     /// assert_eq!(error.to_string(), "a budget of 15 bytes is too small: at least 16 are needed");
     /// ```
     pub fn build(&self, plan: &Plan<'_>) -> Result<Box<dyn Rival>, Error> {
-        // Every system fills its budget: where the system has not so much memory, this is an error and no abort.
+        // Every system fills its budget: where the system has not so much memory, this is an error
+        // and no abort.
         reserve(&mut Vec::<u8>::new(), plan.budget)?;
         (self.build)(plan)
     }

@@ -1,18 +1,20 @@
 //! Count-Min, plain and with conservative update.
 //!
-//! `d` rows of `w` counters; an item adds to one counter of each row, and the smallest of a key's counters answers.
-//! Never too little, and with probability `1 - e^-d` too much by at most `(e/w)·W`, where `W` is the stream's weight. The bound says
-//! little about the many keys below it: on a long tail most answers are mostly other keys' weight.
+//! `d` rows of `w` counters; an item adds to one counter of each row, and the smallest of a key's
+//! counters answers. Never too little, and with probability `1 - e^-d` too much by at most
+//! `(e/w)·W`, where `W` is the stream's weight. The bound says little about the many keys below it:
+//! on a long tail most answers are mostly other keys' weight.
 //!
-//! **Conservative update** raises a key's counters only to its estimate plus the item's weight. Still never too little, never
-//! more than plain Count-Min with the same hashes, but no longer linear: the state depends on the order of the items, and two
-//! sketches cannot be merged.
+//! **Conservative update** raises a key's counters only to its estimate plus the item's weight.
+//! Still never too little, never more than plain Count-Min with the same hashes, but no longer
+//! linear: the state depends on the order of the items, and two sketches cannot be merged.
 //!
 //! # Layout
 //! 4 rows of 32-bit counters that take the whole budget. Overflow is an error.
 //!
-//! References: Cormode and Muthukrishnan, "An improved data stream summary: the Count-Min sketch and its applications", J. Algorithms
-//! 2005; Estan and Varghese, "New directions in traffic measurement and accounting", SIGCOMM 2002.
+//! References: Cormode and Muthukrishnan, "An improved data stream summary: the Count-Min sketch
+//! and its applications", J. Algorithms 2005; Estan and Varghese, "New directions in traffic
+//! measurement and accounting", SIGCOMM 2002.
 //!
 //! ```
 //! use ucl_data_plane::{HashSeed, KeyFormat};

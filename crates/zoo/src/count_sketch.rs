@@ -1,18 +1,22 @@
 //! Count Sketch: signed counters, and the median.
 //!
-//! As Count-Min, but a key adds with its own sign in each row, so that other keys cancel on average: each row's estimate is
-//! unbiased with variance at most `Σ f² / w`, and the median of `d` rows is off by more than `2·√(Σ f² / w)` with probability at most `e^-Ω(d)`. Better than
-//! Count-Min for the frequent keys of a skewed stream, worse for the rare ones, which it scatters to both sides.
+//! As Count-Min, but a key adds with its own sign in each row, so that other keys cancel on
+//! average: each row's estimate is unbiased with variance at most `Σ f² / w`, and the median of `d`
+//! rows is off by more than `2·√(Σ f² / w)` with probability at most `e^-Ω(d)`. Better than
+//! Count-Min for the frequent keys of a skewed stream, worse for the rare ones, which it scatters
+//! to both sides.
 //!
-//! The median of an even number of rows is the mean of the middle two, which keeps it unbiased (the rows' errors are symmetric). As a count
-//! it is rounded and not below 0, and that is no longer unbiased for small keys.
+//! The median of an even number of rows is the mean of the middle two, which keeps it unbiased (the
+//! rows' errors are symmetric). As a count it is rounded and not below 0, and that is no longer
+//! unbiased for small keys.
 //!
 //! A guaranteed upper bound, not in the publication: `(least row + W) / 2`.
 //!
 //! # Layout
 //! 4 rows of signed 32-bit counters that take the whole budget. Overflow is an error.
 //!
-//! Reference: Charikar, Chen and Farach-Colton, "Finding frequent items in data streams", ICALP 2002.
+//! Reference: Charikar, Chen and Farach-Colton, "Finding frequent items in data streams",
+//! ICALP 2002.
 
 use ucl_data_plane::{KeyHash, Memory};
 

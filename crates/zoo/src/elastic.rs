@@ -1,24 +1,29 @@
 //! Elastic Sketch: a heavy part of buckets with votes, and a light part of small counters.
 //!
-//! A bucket holds a key, `vote+` (its hits), `vote-` (items of other keys that came by) and a flag (whether some of the key's items may
-//! be in the light part). An item that finds its key adds to `vote+`. Any other adds to `vote-`; while `vote- < 8 · vote+` it goes into
-//! the light part, and otherwise the holder is *ostracised*: it goes into the light part with all its `vote+`, and the item takes the
-//! bucket with `vote+ = vote- =` its weight and the flag set. A key in a bucket without flag is exact; with the flag, the light part's
-//! answer is added; any other key has the light part's answer alone.
+//! A bucket holds a key, `vote+` (its hits), `vote-` (items of other keys that came by) and a flag
+//! (whether some of the key's items may be in the light part). An item that finds its key adds to
+//! `vote+`. Any other adds to `vote-`; while `vote- < 8 · vote+` it goes into the light part, and
+//! otherwise the holder is *ostracised*: it goes into the light part with all its `vote+`, and the
+//! item takes the bucket with `vote+ = vote- =` its weight and the flag set. A key in a bucket
+//! without flag is exact; with the flag, the light part's answer is added; any other key has the
+//! light part's answer alone.
 //!
 //! # Layout
-//! A quarter of the budget is buckets of `key | flag and vote+ | vote-`, the rest a Count-Min of **one row of 8-bit counters** that stay at 255, as
-//! published: the light part is for mice, and an ostracised elephant does not fit into it. So Elastic Sketch may answer too little, and its
-//! upper bound is lost where a counter is full. `vote+` has 31 bits; overflow of a vote is an error.
+//! A quarter of the budget is buckets of `key | flag and vote+ | vote-`, the rest a Count-Min of
+//! **one row of 8-bit counters** that stay at 255, as published: the light part is for mice, and an
+//! ostracised elephant does not fit into it. So Elastic Sketch may answer too little, and its upper
+//! bound is lost where a counter is full. `vote+` has 31 bits; overflow of a vote is an error.
 //!
-//! Buckets may also have several entries with one `vote-` for all of them, the smallest entry being the one voted against (the
-//! publication's software version): the shape behind the UCL-sketch paper's figures, with a light part of one row of 32-bit counters. There
-//! `vote-` starts again at 0.
+//! Buckets may also have several entries with one `vote-` for all of them, the smallest entry being
+//! the one voted against (the publication's software version): the shape behind the UCL-sketch
+//! paper's figures, with a light part of one row of 32-bit counters. There `vote-` starts again
+//! at 0.
 //!
 //! # Differences
 //! - No compression, merging of different widths, or growing of the heavy part.
 //!
-//! Reference: Yang et al., "Elastic Sketch: adaptive and fast network-wide measurements", SIGCOMM 2018.
+//! Reference: Yang et al., "Elastic Sketch: adaptive and fast network-wide measurements",
+//! SIGCOMM 2018.
 
 use ucl_data_plane::{HashSeed, KeyHash, Memory};
 
@@ -202,7 +207,8 @@ impl<const N: usize> Sketch<N> for ElasticSketch<N> {
         }
     }
 
-    /// A key without flag is exact. The upper bound of others is the stream's weight where the light counter is full.
+    /// A key without flag is exact. The upper bound of others is the stream's weight where the
+    /// light counter is full.
     fn bounds(&self, key: &[u8; N], hash: KeyHash) -> Option<(u64, u64)> {
         let (lower, flag) = self.own(key, hash).unwrap_or((0, true));
         let upper = if self.light.is_full(hash) { self.weight } else { lower + self.light.least(hash) };

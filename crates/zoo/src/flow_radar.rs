@@ -1,21 +1,27 @@
 //! FlowRadar: counters that also store the XOR of their keys, decoded by peeling.
 //!
-//! A cell has three fields: `FlowXOR`, the XOR of the keys that map to it, `FlowCount`, how many they are, and `PacketCount`, the weight
-//! of their items. A Bloom filter tells a key's first item, which is entered into all three fields of the key's 4 cells; later items add to `PacketCount`
-//! only. At the end a cell with `FlowCount = 1` names its key and its count; the key is taken out of its other cells, which may leave these with
-//! one key, and so on. While there are fewer than about 0.77 keys a cell this almost surely names every key; well above it stops almost at once. (So on the
-//! UCL-sketch paper's streams hardly anything peels.)
+//! A cell has three fields: `FlowXOR`, the XOR of the keys that map to it, `FlowCount`, how many
+//! they are, and `PacketCount`, the weight of their items. A Bloom filter tells a key's first item,
+//! which is entered into all three fields of the key's 4 cells; later items add to `PacketCount`
+//! only. At the end a cell with `FlowCount = 1` names its key and its count; the key is taken out
+//! of its other cells, which may leave these with one key, and so on. While there are fewer than
+//! about 0.77 keys a cell this almost surely names every key; well above it stops almost at once.
+//! (So on the UCL-sketch paper's streams hardly anything peels.)
 //!
-//! Keys that do not peel are answered by the smallest `PacketCount` that is left in their cells, as by a Count-Min.
+//! Keys that do not peel are answered by the smallest `PacketCount` that is left in their cells, as
+//! by a Count-Min.
 //!
-//! A key that the Bloom filter wrongly claims to know is in no `FlowXOR`, but its items are in `PacketCount`: what peels from such a cell
-//! is too much, and what is left to others too little. So neither side is promised, but the smallest `PacketCount` before peeling is an upper bound.
+//! A key that the Bloom filter wrongly claims to know is in no `FlowXOR`, but its items are in
+//! `PacketCount`: what peels from such a cell is too much, and what is left to others too little.
+//! So neither side is promised, but the smallest `PacketCount` before peeling is an upper bound.
 //!
 //! # Layout
-//! 20% of the budget is the Bloom filter (4 hashes), the rest cells of key, 32-bit `FlowCount` and 32-bit `PacketCount`. Overflow is an error. Sent: the cells.
+//! 20% of the budget is the Bloom filter (4 hashes), the rest cells of key, 32-bit `FlowCount` and
+//! 32-bit `PacketCount`. Overflow is an error. Sent: the cells.
 //!
 //! # Differences
-//! - Each of the 4 hash functions has a quarter of the cells to itself, so that a key never meets itself.
+//! - Each of the 4 hash functions has a quarter of the cells to itself, so that a key never meets
+//!   itself.
 //! - One switch: no decoding across a network.
 //!
 //! Reference: Li, Miao, Kim and Yu, "FlowRadar: a better NetFlow for data centers", NSDI 2016.
@@ -67,7 +73,8 @@ impl<const N: usize> FlowRadar<N> {
             }
             None => {
                 let bloom = plan.share(BLOOM_PERCENT).next_multiple_of(4);
-                // A fifth is left for the filter by what four cells take, and a word for its rounding.
+                // A fifth is left for the filter by what four cells take, and a word for its
+                // rounding.
                 let least = cell * ROWS / 4 + 4;
                 (plan.fit(plan.budget.saturating_sub(bloom), cell * ROWS, 1, least)?, bloom)
             }

@@ -1,25 +1,30 @@
 //! Learned Count-Min and Count Sketch: keys that an oracle calls heavy get their own counters.
 //!
-//! Every item is first shown to an [oracle](crate::oracle). What it takes for heavy is counted exactly in a *unique bucket* of `key | count`; the
-//! rest goes into a Count-Min or Count Sketch, which is then free of elephants. With a perfect oracle and Zipf's law the error falls by a factor of about
-//! `log n`; with a poor one nothing is lost but the buckets' bytes.
+//! Every item is first shown to an [oracle](crate::oracle). What it takes for heavy is counted
+//! exactly in a *unique bucket* of `key | count`; the rest goes into a Count-Min or Count Sketch,
+//! which is then free of elephants. With a perfect oracle and Zipf's law the error falls by a
+//! factor of about `log n`; with a poor one nothing is lost but the buckets' bytes.
 //!
 //! Three oracles:
-//! - **ideal** (`lcm`, `lcs`): knows the stream's most frequent keys. This is **ground truth**: a bound on what learning could
-//!   achieve, and what the UCL-sketch paper compares with.
-//! - **trained** (`lcm-trained`, `lcs-trained`): a regression on the bytes of the key, fitted to exact counts of an earlier part of the stream. Its
-//!   bytes count as memory.
-//! - **ideal behind a network** (`lcm-rnn`, `lcs-rnn`): as ideal, but a two-layer recurrent network reads the key first, for what that costs in time.
+//! - **ideal** (`lcm`, `lcs`): knows the stream's most frequent keys. This is **ground truth**: a
+//!   bound on what learning could achieve, and what the UCL-sketch paper compares with.
+//! - **trained** (`lcm-trained`, `lcs-trained`): a regression on the bytes of the key, fitted to
+//!   exact counts of an earlier part of the stream. Its bytes count as memory.
+//! - **ideal behind a network** (`lcm-rnn`, `lcs-rnn`): as ideal, but a two-layer recurrent network
+//!   reads the key first, for what that costs in time.
 //!
 //! # Layout
-//! Half of the budget is unique buckets (key and 32-bit count), half the sketch (4 rows of 32-bit counters). As in both papers the ideal
-//! oracle costs no memory: neither does the index by which it finds the bucket of a key. Overflow is an error.
+//! Half of the budget is unique buckets (key and 32-bit count), half the sketch (4 rows of 32-bit
+//! counters). As in both papers the ideal oracle costs no memory: neither does the index by which
+//! it finds the bucket of a key. Overflow is an error.
 //!
-//! Never too little, with a Count-Min. Weight is kept, items add up and sketches merge as those of the sketch behind (an ideal oracle has the same buckets
-//! on both sides; a trained one does not, and cannot be merged).
+//! Never too little, with a Count-Min. Weight is kept, items add up and sketches merge as those of
+//! the sketch behind (an ideal oracle has the same buckets on both sides; a trained one does not,
+//! and cannot be merged).
 //!
-//! References: Hsu, Indyk, Katabi and Vakilian, "Learning-based frequency estimation algorithms", ICLR 2019; Jiang, Li, Lin, Ruan and Woodruff,
-//! "Learning-augmented data stream algorithms", ICLR 2020 (the regression).
+//! References: Hsu, Indyk, Katabi and Vakilian, "Learning-based frequency estimation algorithms",
+//! ICLR 2019; Jiang, Li, Lin, Ruan and Woodruff, "Learning-augmented data stream algorithms", ICLR
+//! 2020 (the regression).
 
 use hashbrown::HashTable;
 use ucl_data_plane::{KeyHash, Memory};

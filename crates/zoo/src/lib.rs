@@ -1,8 +1,9 @@
 //! Published sketches to compare UCL-sketch with, each built by name from a memory budget.
 //!
-//! Each is written from its own publication, not from another implementation, and is held to it by one table of guarantees
-//! that runs against exact counts (`tests/guarantees.rs`). A module's documentation gives its reference, what it bounds, how its bytes are
-//! laid out, and where it differs from what was published.
+//! Each is written from its own publication, not from another implementation, and is held to it by
+//! one table of guarantees that runs against exact counts (`tests/guarantees.rs`). A module's
+//! documentation gives its reference, what it bounds, how its bytes are laid out, and where it
+//! differs from what was published.
 //!
 //! | name | system | answers by |
 //! |---|---|---|
@@ -20,9 +21,11 @@
 //!
 //! # How it is put together
 //!
-//! A system implements [`Sketch<N>`](Sketch) for keys of `N` bytes, and gets every key with its hash. [`Keyed`] puts a key format in front of it, hashes
-//! each item once, and makes it a [`Rival`]: a trait object that is called once a batch, so that the loop over the items is compiled for one system
-//! and one key size. Bytes are accounted by [`Memory`](ucl_data_plane::Memory) and nothing else.
+//! A system implements [`Sketch<N>`](Sketch) for keys of `N` bytes, and gets every key with its
+//! hash. [`Keyed`] puts a key format in front of it, hashes each item once, and makes it a
+//! [`Rival`]: a trait object that is called once a batch, so that the loop over the items is
+//! compiled for one system and one key size. Bytes are accounted by
+//! [`Memory`](ucl_data_plane::Memory) and nothing else.
 //!
 //! ```
 //! use ucl_data_plane::KeyFormat;

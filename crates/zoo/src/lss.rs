@@ -1,23 +1,31 @@
 //! Locality-sensitive sketch: keys of similar counts share a bucket, whose mean is the estimate.
 //!
-//! A Count-Min bucket mixes elephants and mice, and the sum says nothing of either. LSS has one array of buckets for each *cluster* of sizes, and a bucket holds
-//! the sum and the number of its keys: the mean is off by no more than the cluster is wide, however many keys share the bucket. Which cluster a key is
-//! in is remembered by a cuckoo filter of fingerprints. When a key's estimate grows out of its cluster, the key moves: it takes the mean with it from one bucket to another.
+//! A Count-Min bucket mixes elephants and mice, and the sum says nothing of either. LSS has one
+//! array of buckets for each *cluster* of sizes, and a bucket holds the sum and the number of its
+//! keys: the mean is off by no more than the cluster is wide, however many keys share the bucket.
+//! Which cluster a key is in is remembered by a cuckoo filter of fingerprints. When a key's
+//! estimate grows out of its cluster, the key moves: it takes the mean with it from one bucket to
+//! another.
 //!
-//! Keys with the same fingerprint and place are taken for one; with 12 bits and buckets of four that happens to about one key in 500. Keys that
-//! find no place in a full filter share an array of plain counters, as in a Count-Min of one row: with
-//! several times more keys than places it is worse than a Count-Min of the whole budget.
+//! Keys with the same fingerprint and place are taken for one; with 12 bits and buckets of four
+//! that happens to about one key in 500. Keys that find no place in a full filter share an array of
+//! plain counters, as in a Count-Min of one row: with several times more keys than places it is
+//! worse than a Count-Min of the whole budget.
 //!
-//! The sums add up to the stream's weight. Nothing else is promised: a mean may be above or below the truth.
+//! The sums add up to the stream's weight. Nothing else is promised: a mean may be above or below
+//! the truth.
 //!
 //! # Layout
-//! Up to half of the budget is the cuckoo filter: 16 bits a key (12 of fingerprint, 4 of cluster), for the expected number of keys at a load of 90%. The rest is
-//! divided evenly among these arrays, buckets of a 32-bit sum and a 32-bit number. Overflow of a sum is an error.
+//! Up to half of the budget is the cuckoo filter: 16 bits a key (12 of fingerprint, 4 of cluster),
+//! for the expected number of keys at a load of 90%. The rest is divided evenly among these arrays,
+//! buckets of a 32-bit sum and a 32-bit number. Overflow of a sum is an error.
 //!
 //! # Differences
-//! - A documented subset. The publication finds its clusters by K-means over the sizes of an earlier trace, and sizes the arrays by what that found; we
-//!   know no earlier trace, and take eight clusters by powers of four (1-3, 4-15, 16-63, ..., 16384 and more).
-//! - Items are counted as they come. The publication enters flows with their sizes, window by window.
+//! - A documented subset. The publication finds its clusters by K-means over the sizes of an
+//!   earlier trace, and sizes the arrays by what that found; we know no earlier trace, and take
+//!   eight clusters by powers of four (1-3, 4-15, 16-63, ..., 16384 and more).
+//! - Items are counted as they come. The publication enters flows with their sizes, window by
+//!   window.
 //!
 //! Reference: Fu et al., "Clustering-preserving network flow sketching", INFOCOM 2020.
 
@@ -144,16 +152,20 @@ impl<const N: usize> Sketch<N> for LocalitySensitiveSketch {
     }
 }
 
-/// A set of fingerprints with a cluster each (Fan et al., "Cuckoo filter: practically better than Bloom", CoNEXT 2014).
+/// A set of fingerprints with a cluster each (Fan et al., "Cuckoo filter: practically better than
+/// Bloom", CoNEXT 2014).
 ///
-/// A key has two groups; the second is found from the first and the fingerprint alone, so that keys can be moved without being known. Not by
-/// XOR, which wants a power of two: `other = (hash of the fingerprint - one) mod groups` is its own inverse for any number of groups.
+/// A key has two groups; the second is found from the first and the fingerprint alone, so that keys
+/// can be moved without being known. Not by XOR, which wants a power of two:
+/// `other = (hash of the fingerprint - one) mod groups` is its own inverse for any number of
+/// groups.
 #[derive(Clone, Debug)]
 struct CuckooFilter {
     groups: u32,
     /// 12 bits of fingerprint, never 0, over 4 bits of cluster; 0 is empty.
     entries: Vec<u16>,
-    /// Whether making room failed once: it would hardly ever succeed again, and every item of a homeless key would try.
+    /// Whether making room failed once: it would hardly ever succeed again, and every item of a
+    /// homeless key would try.
     full: bool,
     rng: Rng,
 }

@@ -1,16 +1,21 @@
 //! NitroSketch: a Count Sketch that samples its updates and scales them up.
 //!
-//! Instead of adding `v` to all `d` counters of an item, each (item, row) pair is sampled with probability `p` and then gets `v/p`. Every row stays unbiased,
-//! with a variance of about `(1/p - 1)·Σ v²` more from the key's own items. Which pair is next is drawn from the geometric distribution,
-//! so that what is not sampled costs one subtraction. (Of rows that are sampled the *median* is not quite unbiased: a rare key is 0 in most of them.)
+//! Instead of adding `v` to all `d` counters of an item, each (item, row) pair is sampled with
+//! probability `p` and then gets `v/p`. Every row stays unbiased, with a variance of about
+//! `(1/p - 1)·Σ v²` more from the key's own items. Which pair is next is drawn from the geometric
+//! distribution, so that what is not sampled costs one subtraction. (Of rows that are sampled the
+//! *median* is not quite unbiased: a rare key is 0 in most of them.)
 //!
 //! Three modes:
 //!
-//! - **Always correct** (`nitro`): every pair until the guarantee `ε·L2` holds in spite of sampling: until the median over the rows of `Σ counter²` passes
-//!   `121·(1 + ε·√p)/(ε⁴·p²)`; then with probability `p`. We take the publication's `ε` of 5% and `p` of about 1%, which a stream of a
-//!   million items in 64KB does not reach: there, NitroSketch *is* a Count Sketch.
-//! - **Always line rate** (`nitro-line`): as many updates per epoch as the machine can do, whatever the rate: after each epoch, `p` becomes the power of two that would have
-//!   kept to it. An epoch is a span of time (100 ms in the publication), and only the caller has a clock: [`NitroSketch::epoch_ended`].
+//! - **Always correct** (`nitro`): every pair until the guarantee `ε·L2` holds in spite of
+//!   sampling: until the median over the rows of `Σ counter²` passes `121·(1 + ε·√p)/(ε⁴·p²)`; then
+//!   with probability `p`. We take the publication's `ε` of 5% and `p` of about 1%, which a stream
+//!   of a million items in 64KB does not reach: there, NitroSketch *is* a Count Sketch.
+//! - **Always line rate** (`nitro-line`): as many updates per epoch as the machine can do, whatever
+//!   the rate: after each epoch, `p` becomes the power of two that would have kept to it. An epoch
+//!   is a span of time (100 ms in the publication), and only the caller has a clock:
+//!   [`NitroSketch::epoch_ended`].
 //! - **Fixed**: always with probability `p`.
 //!
 //! `p` is a power of two, so that `v/p` is a whole number.
@@ -19,11 +24,14 @@
 //! As [Count Sketch](crate::count_sketch). Overflow is an error.
 //!
 //! # Differences
-//! - An item is sampled as a whole, as a packet of `v` bytes is; so an item of weight 5 is not five items.
-//! - In mode always correct, sums of squares are looked at every 16,384 items instead of every 1,000.
+//! - An item is sampled as a whole, as a packet of `v` bytes is; so an item of weight 5 is not five
+//!   items.
+//! - In mode always correct, sums of squares are looked at every 16,384 items instead of every
+//!   1,000.
 //! - No top keys beside the sketch.
 //!
-//! Reference: Liu et al., "NitroSketch: robust and general sketch-based monitoring in software switches", SIGCOMM 2019.
+//! Reference: Liu et al., "NitroSketch: robust and general sketch-based monitoring in software
+//! switches", SIGCOMM 2019.
 
 use ucl_data_plane::{KeyHash, Memory};
 
@@ -187,7 +195,8 @@ mod tests {
         sketch.insert(&key, HashSeed::new(u128::from(seed).into()).hash(&key), weight).unwrap();
     }
 
-    /// A single key, weights and all: `Σ counters · sign` is right on average, and as scattered as sampling makes it.
+    /// A single key, weights and all: `Σ counters · sign` is right on average, and as scattered as
+    /// sampling makes it.
     #[test]
     fn sampled_rows_are_unbiased() {
         let (seeds, items) = (400u64, 1000u64);

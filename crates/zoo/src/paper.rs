@@ -1,18 +1,21 @@
-//! The paper's parameters for Retail (its tables `tab:baseline_params` and `sketch_parameters`), by memory from 16KB to 128KB in steps of 16KB.
+//! The paper's parameters for Retail (its tables `tab:baseline_params` and `sketch_parameters`), by
+//! memory from 16KB to 128KB in steps of 16KB.
 //!
-//! The number of hash functions is 4 throughout. Some of these shapes take less than their budget, as printed: the learned sketches take 12KB of
-//! 16KB, say. Some readings are ours:
+//! The number of hash functions is 4 throughout. Some of these shapes take less than their budget,
+//! as printed: the learned sketches take 12KB of 16KB, say. Some readings are ours:
 //!
-//! - **Elastic Sketch.** Buckets of many entries with one vote against all of them, and a light part of one row of 32-bit counters of the printed
-//!   width: so the printed figures come out (below). 4 rows would fit the memory as well, and err far less.
+//! - **Elastic Sketch.** Buckets of many entries with one vote against all of them, and a light
+//!   part of one row of 32-bit counters of the printed width: so the printed figures come out
+//!   (below). 4 rows would fit the memory as well, and err far less.
 //! - **UCL-sketch.** The Bloom filter gets what is left, up to 80,000 bits.
-//! - **UnivMon.** Two levels of the printed width take more than the budget with 4 rows of 32-bit counters in each. With 4 rows in all, 2 a
-//!   level, they fit.
+//! - **UnivMon.** Two levels of the printed width take more than the budget with 4 rows of 32-bit
+//!   counters in each. With 4 rows in all, 2 a level, they fit.
 //!
 //! # How near the paper's figures are
 //!
-//! Entropy error on Retail, the paper's table `entropy` / ours (`ucl eval retail.dat --format fimi --shape paper --memory 16KB,32KB,64KB,128KB --method
-//! cm,cs,lcm,lcs,elastic`, seed 0):
+//! Entropy error on Retail, the paper's table `entropy` / ours
+//! (`ucl eval retail.dat --format fimi --shape paper --memory
+//! 16KB,32KB,64KB,128KB --method cm,cs,lcm,lcs,elastic`, seed 0):
 //!
 //! | | 16KB | 32KB | 64KB | 128KB |
 //! |---|---|---|---|---|
@@ -22,8 +25,9 @@
 //! | `cs` | 3468 / 1516 | 1569 / 890 | 691 / 493 | 306 / 250 |
 //! | `lcs` | 4130 / 1228 | 1097 / 516 | 255 / 245 | 33 / 94 |
 //!
-//! The two with signs differ the most. The paper's figures may be those of a median of the rows' *absolute* values, which loses
-//! the sign and so is always above 0; ours is the published estimator, for which half of the keys that are not there come out below 0, and count as 0.
+//! The two with signs differ the most. The paper's figures may be those of a median of the rows'
+//! *absolute* values, which loses the sign and so is always above 0; ours is the published
+//! estimator, for which half of the keys that are not there come out below 0, and count as 0.
 
 use ucl_data_plane::{KeyFormat, Shape};
 

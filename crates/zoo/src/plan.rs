@@ -4,7 +4,8 @@ use ucl_data_plane::{HashSeed, KeyFormat};
 
 use crate::error::Error;
 
-/// The counters a key touches, in every system: the paper's number of hash functions for all methods.
+/// The counters a key touches, in every system: the paper's number of hash functions for all
+/// methods.
 pub(crate) const ROWS: usize = 4;
 
 /// Budget of a system and prior knowledge. Only [`Knowledge`] depends on the stream.
@@ -79,7 +80,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// A key as a system sees it: itself, or its digest. `None` for a key of another size than the format's.
+/// A key as a system sees it: itself, or its digest. `None` for a key of another size than the
+/// format's.
 #[inline]
 pub(crate) fn identity<const N: usize>(format: KeyFormat, seed: &HashSeed, key: &[u8]) -> Option<[u8; N]> {
     match format {

@@ -1,22 +1,27 @@
 //! PR-sketch: a Count-Min whose equations are solved by least squares.
 //!
-//! Where the stream is seen there is a Count-Min, and a Bloom filter that sends each key about once. Elsewhere, at the end, the known keys'
-//! columns and the counters make a linear system `y = A x`, and LSMR finds the `x` of least length that solves it. Exact, up to rounding, if every
-//! key is known and there are enough counters for `A` to have full column rank, about one a key; on fewer the shortest solution spreads weight evenly over the
-//! keys that share counters, and some of it is negative.
+//! Where the stream is seen there is a Count-Min, and a Bloom filter that sends each key about
+//! once. Elsewhere, at the end, the known keys' columns and the counters make a linear system
+//! `y = A x`, and LSMR finds the `x` of least length that solves it. Exact, up to rounding, if
+//! every key is known and there are enough counters for `A` to have full column rank, about one a
+//! key; on fewer the shortest solution spreads weight evenly over the keys that share counters, and
+//! some of it is negative.
 //!
-//! Known keys are answered by the solution, rounded, at least 1 and at most the smallest counter. Keys that the filter lost are answered with 0, and
-//! their weight is in the counters nevertheless.
+//! Known keys are answered by the solution, rounded, at least 1 and at most the smallest counter.
+//! Keys that the filter lost are answered with 0, and their weight is in the counters nevertheless.
 //!
 //! # Layout
-//! 12% of the budget is the Bloom filter (4 hashes; the share behind the UCL-sketch paper's shapes), the rest 4 rows of 32-bit counters. Overflow is an error. Sent: the keys and, once, the
+//! 12% of the budget is the Bloom filter (4 hashes; the share behind the UCL-sketch paper's
+//! shapes), the rest 4 rows of 32-bit counters. Overflow is an error. Sent: the keys and, once, the
 //! counters.
 //!
 //! # Differences
-//! - LSMR instead of the publication's conjugate gradients on the normal equations: the same limit, better conditioned.
+//! - LSMR instead of the publication's conjugate gradients on the normal equations: the same limit,
+//!   better conditioned.
 //! - One measurement period, from the first item to the last.
 //!
-//! Reference: Sheng et al., "PR-Sketch: monitoring per-key aggregation of streaming data with nearly full accuracy", PVLDB 2021.
+//! Reference: Sheng et al., "PR-Sketch: monitoring per-key aggregation of streaming data with
+//! nearly full accuracy", PVLDB 2021.
 
 use ucl_data_plane::{KeyHash, Memory};
 use ucl_equations::{Columns, lsmr};

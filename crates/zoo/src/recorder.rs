@@ -1,4 +1,5 @@
-//! Which keys are there: a Bloom filter where the stream is seen, and the keys that it let through elsewhere.
+//! Which keys are there: a Bloom filter where the stream is seen, and the keys that it let through
+//! elsewhere.
 
 use hashbrown::HashTable;
 use ucl_data_plane::{BloomFilter, BloomKind, HashSeed, KeyHash, OutOfMemory};
@@ -70,7 +71,8 @@ impl<const N: usize> Recorder<N> {
     }
 }
 
-/// A solver's real number as a key's count: rounded half up, and at least 1, for the key was seen; at most what its counters allow.
+/// A solver's real number as a key's count: rounded half up, and at least 1, for the key was seen;
+/// at most what its counters allow.
 pub(crate) fn whole(x: f64, upper: u64) -> u64 {
     ((x + 0.5).floor().max(1.0) as u64).min(upper)
 }

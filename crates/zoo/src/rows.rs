@@ -55,7 +55,8 @@ impl UnsignedRows {
         if overflowed { Err(Error::Overflow) } else { Ok(()) }
     }
 
-    /// Raises the key's counters only as far as its estimate says they must be: conservative update.
+    /// Raises the key's counters only as far as its estimate says they must be: conservative
+    /// update.
     #[inline(always)]
     pub fn add_conservatively(&mut self, hash: KeyHash, weight: u64) -> Result<(), Error> {
         let raised = u64::from(self.least(hash)).checked_add(weight).and_then(|sum| u32::try_from(sum).ok());
@@ -117,7 +118,8 @@ impl UnsignedRows {
 pub(crate) struct SignedRows {
     rows: usize,
     width: u32,
-    /// The number of the first row's hash function, so that two sketches of one system need not share theirs.
+    /// The number of the first row's hash function, so that two sketches of one system need not
+    /// share theirs.
     first: usize,
     counters: Vec<i32>,
 }
@@ -160,7 +162,8 @@ impl SignedRows {
         over
     }
 
-    /// The smallest of the rows' estimates, and twice their median: the mean of the middle two of an even number.
+    /// The smallest of the rows' estimates, and twice their median: the mean of the middle two of
+    /// an even number.
     #[inline(always)]
     pub fn least_and_twice_median(&self, hash: KeyHash) -> (i64, i64) {
         let mut room = [0i64; MAX_DEGREE];
@@ -184,13 +187,14 @@ impl SignedRows {
         self.least_and_twice_median(hash).1 as f64 / 2.0
     }
 
-    /// A key cannot have more, if all keys together have `weight`: the others in its counter have at most `weight - x`, and
-    /// so a row's estimate is at least `x - (weight - x)`.
+    /// A key cannot have more, if all keys together have `weight`: the others in its counter have
+    /// at most `weight - x`, and so a row's estimate is at least `x - (weight - x)`.
     pub fn upper(&self, hash: KeyHash, weight: u64) -> u64 {
         (i128::from(self.least_and_twice_median(hash).0) + i128::from(weight)).div_euclid(2).max(0) as u64
     }
 
-    /// The sum of squares of each row: an unbiased estimate of `Σ f²` (Alon, Matias and Szegedy 1996).
+    /// The sum of squares of each row: an unbiased estimate of `Σ f²` (Alon, Matias and Szegedy
+    /// 1996).
     pub fn sums_of_squares(&self) -> impl Iterator<Item = f64> + '_ {
         let square = |&counter: &i32| f64::from(counter) * f64::from(counter);
         self.counters.chunks_exact(self.width as usize).map(move |row| row.iter().map(square).sum())

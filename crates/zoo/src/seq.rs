@@ -1,25 +1,31 @@
-//! SeqSketch: a hash table for the large keys, a fractional sensing matrix for the small ones, and orthogonal matching pursuit.
+//! SeqSketch: a hash table for the large keys, a fractional sensing matrix for the small ones, and
+//! orthogonal matching pursuit.
 //!
-//! In front is a table that holds large keys exactly, one a slot, by votes. What passes it is sensed: in each row the key adds to one counter
-//! *its own fraction* of the item's weight. Ones would do for a Count-Min; fractions make the columns less alike, so that compressive sensing can tell keys
-//! apart that share counters. A Bloom filter sends each key that was sensed about once. At the end the known keys' columns and the counters are a system
-//! `y = A x`, for which OMP finds the few keys that explain most.
+//! In front is a table that holds large keys exactly, one a slot, by votes. What passes it is
+//! sensed: in each row the key adds to one counter *its own fraction* of the item's weight. Ones
+//! would do for a Count-Min; fractions make the columns less alike, so that compressive sensing can
+//! tell keys apart that share counters. A Bloom filter sends each key that was sensed about once.
+//! At the end the known keys' columns and the counters are a system `y = A x`, for which OMP finds
+//! the few keys that explain most.
 //!
-//! Compressive sensing promises exact recovery of `s` large values among zeros from about `s·log n` counters. What passes the table is a long
-//! tail, not zeros, and OMP gives all of its weight to the keys it names: at most one in ten of those known, and at most [`MAX_ATOMS`]. Every other known
-//! key is answered with 1.
+//! Compressive sensing promises exact recovery of `s` large values among zeros from about `s·log n`
+//! counters. What passes the table is a long tail, not zeros, and OMP gives all of its weight to
+//! the keys it names: at most one in ten of those known, and at most [`MAX_ATOMS`]. Every other
+//! known key is answered with 1.
 //!
 //! # Layout
-//! 55% of the budget is slots of `key | votes for | votes against`, 15% the Bloom filter (8 hashes), the rest 4 rows of 32-bit counters: the
-//! shape of UCL-sketch, as in the UCL-sketch paper. Fractions are sixteenths, and counters hold sixteen times their value, so that sums are
+//! 55% of the budget is slots of `key | votes for | votes against`, 15% the Bloom filter (8
+//! hashes), the rest 4 rows of 32-bit counters: the shape of UCL-sketch, as in the UCL-sketch
+//! paper. Fractions are sixteenths, and counters hold sixteen times their value, so that sums are
 //! exact: a counter overflows, with an error, at 2^28.
 //!
 //! # Differences
-//! - A documented subset: the publication's hash table and its choice of fractions differ in detail (which it optimises for hardware); fractions here
-//!   are uniform over 1/16 to 16/16, by hash.
+//! - A documented subset: the publication's hash table and its choice of fractions differ in detail
+//!   (which it optimises for hardware); fractions here are uniform over 1/16 to 16/16, by hash.
 //! - No division of the keys into parts that are decoded separately.
 //!
-//! Reference: Huang et al., "Toward nearly-zero-error sketching via compressive sensing", NSDI 2021.
+//! Reference: Huang et al., "Toward nearly-zero-error sketching via compressive sensing",
+//! NSDI 2021.
 
 use ucl_data_plane::{HandedOn, HeavyPart, KeyHash, MAX_DEGREE, Memory, Offer, VotingFilter};
 use ucl_equations::{Columns, omp};

@@ -1,25 +1,30 @@
 //! UnivMon: one structure for many statistics of a stream, which samples keys in levels.
 //!
-//! Level 0 sees every item; a key goes on to level `j + 1` if it is in level `j` and a coin of its own falls so: each level has half of the keys of
-//! the one before. Every level is a Count Sketch with the keys that it finds heaviest. For any `g` that does not grow too fast, `Σ g(f)` over all keys is
-//! had from these few, from the deepest level up ([`UnivMon::universal_sum`]):
+//! Level 0 sees every item; a key goes on to level `j + 1` if it is in level `j` and a coin of its
+//! own falls so: each level has half of the keys of the one before. Every level is a Count Sketch
+//! with the keys that it finds heaviest. For any `g` that does not grow too fast, `Σ g(f)` over all
+//! keys is had from these few, from the deepest level up ([`UnivMon::universal_sum`]):
 //!
 //! ```text
 //! Y_L = Σ g(f)  over the heavy keys of level L
 //! Y_j = 2·Y_(j+1) + Σ (1 - 2·[key goes on to level j+1])·g(f)  over the heavy keys of level j
 //! ```
 //!
-//! A single key's frequency is asked of the deepest level that has seen the key, whose counters it shares with the fewest others: as
-//! unbiased as level 0's answer, with less variance. (The publication leaves that open.)
+//! A single key's frequency is asked of the deepest level that has seen the key, whose counters it
+//! shares with the fewest others: as unbiased as level 0's answer, with less variance. (The
+//! publication leaves that open.)
 //!
 //! # Layout
-//! Each level has 4 rows of signed 32-bit counters, and a list of 64 heavy keys with their counts. Two levels, as in the UCL-sketch paper's
-//! experiments; up to four can be had. Overflow is an error.
+//! Each level has 4 rows of signed 32-bit counters, and a list of 64 heavy keys with their counts.
+//! Two levels, as in the UCL-sketch paper's experiments; up to four can be had. Overflow is an
+//! error.
 //!
 //! # Differences
-//! - The lists hold the heaviest keys by what was estimated when each was last seen; the sums ask the sketches again.
+//! - The lists hold the heaviest keys by what was estimated when each was last seen; the sums ask
+//!   the sketches again.
 //!
-//! Reference: Liu et al., "One sketch to rule them all: rethinking network flow monitoring with UnivMon", SIGCOMM 2016.
+//! Reference: Liu et al., "One sketch to rule them all: rethinking network flow monitoring with
+//! UnivMon", SIGCOMM 2016.
 //!
 //! ```
 //! use ucl_data_plane::{HashSeed, KeyFormat};
@@ -65,8 +70,8 @@ impl<const N: usize> UnivMon<N> {
     /// Creates a sketch with two levels.
     pub fn new(plan: &Plan<'_>) -> Result<Self, Error> {
         match plan.paper_column()? {
-            // Four rows in all: with four in each level the paper's widths do not fit its budgets. At 16KB they do not even so,
-            // with the lists.
+            // Four rows in all: with four in each level the paper's widths do not fit its budgets.
+            // At 16KB they do not even so, with the lists.
             Some(column) => {
                 let room = plan.budget.saturating_sub(LEVELS * HEAVY_KEYS * (N + 4)) / (4 * ROWS);
                 Ok(Self::of(plan, LEVELS, ROWS / LEVELS, paper::UNIVMON_WIDTH[column].min(room as u32)))

@@ -1,4 +1,5 @@
-//! One table of guarantees × every system, against exact counts, in structures small enough to collide.
+//! One table of guarantees × every system, against exact counts, in structures small enough to
+//! collide.
 
 mod common;
 

@@ -39,7 +39,8 @@ fn elastic_light_counters_stay_at_255() {
     assert_eq!(elastic.bounds(B), Some((0, 1300)), "and the bound knows");
 }
 
-/// Augmented Sketch: the 33rd key enters once the sketch says more of it than the filter of its smallest.
+/// Augmented Sketch: the 33rd key enters once the sketch says more of it than the filter of its
+/// smallest.
 #[test]
 fn augmented_exchange() {
     let mut asketch = of("asketch", 8 << 10);

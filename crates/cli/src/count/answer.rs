@@ -147,8 +147,9 @@ impl Row {
     }
 }
 
-/// The sum over the known keys that start alike. The range is guaranteed for these; a key that was never reported may come
-/// on top, and would make any range for *all* keys uselessly wide. The true sum is over all keys.
+/// The sum over the known keys that start alike. The range is guaranteed for these; a key that was
+/// never reported may come on top, and would make any range for *all* keys uselessly wide. The true
+/// sum is over all keys.
 #[derive(Debug, Serialize)]
 pub struct PrefixSum {
     pub prefix: String,
@@ -226,7 +227,8 @@ impl Answer {
 }
 
 impl Answer {
-    /// The keys that came, as far as can be told: those that are known, and an estimate of those that are not.
+    /// The keys that came, as far as can be told: those that are known, and an estimate of those
+    /// that are not.
     pub fn keys_came(&self) -> u64 {
         (self.keys as u64).saturating_add(self.never_reported.round() as u64)
     }
@@ -252,7 +254,8 @@ fn prefix_sums(view: &QueryView, format: &Format, prefixes: &[String], exact: Op
         }
     }
     for sum in &mut sums {
-        // Each estimate lies within its bounds, but together they may pass the weight of the stream.
+        // Each estimate lies within its bounds, but together they may pass the weight of the
+        // stream.
         sum.estimate = sum.estimate.min(sum.upper);
         sum.truth = exact.map(|exact| {
             let theirs = exact.iter().filter(|(key, _)| format.key_display(key).starts_with(&sum.prefix));

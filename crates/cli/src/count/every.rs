@@ -1,4 +1,5 @@
-//! Answers while the stream runs: after so many items, exactly, or by the clock, even when a pipe has gone silent.
+//! Answers while the stream runs: after so many items, exactly, or by the clock, even when a pipe
+//! has gone silent.
 
 use std::num::NonZeroU64;
 use std::str::FromStr;
@@ -129,7 +130,8 @@ pub fn with_clock<T>(
                     // The reader may wait for a pipe; it looks at this.
                     interrupt.store(true, Ordering::Relaxed);
                 }
-                // An answer that takes longer than the period must not be followed by the next one at once.
+                // An answer that takes longer than the period must not be followed by the next one
+                // at once.
                 next = (next + period).max(Instant::now() + period / 2);
             }
         });

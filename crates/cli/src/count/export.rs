@@ -97,7 +97,8 @@ impl Target {
     }
 }
 
-/// Prints all known keys as CSV, largest estimate first; escaped if this is for a terminal, which might obey a key.
+/// Prints all known keys as CSV, largest estimate first; escaped if this is for a terminal, which
+/// might obey a key.
 pub fn print(view: &QueryView, format: &Format) -> anyhow::Result<()> {
     let out = std::io::stdout().lock();
     let write = if out.is_terminal() { |key: Key| KeyData(key.shown.into_bytes()) } else { Key::into_data };

@@ -17,8 +17,8 @@ pub struct Bin {
     pub keys: u64,
 }
 
-/// Sorts counts into bins that each reach a power of two further, or of four, eight …, so that few lines do. Starts with
-/// the first that holds a key.
+/// Sorts counts into bins that each reach a power of two further, or of four, eight …, so that few
+/// lines do. Starts with the first that holds a key.
 pub fn bins(histogram: &BTreeMap<u64, u64>) -> Vec<Bin> {
     let Some((&largest, _)) = histogram.last_key_value() else { return Vec::new() };
     let largest = largest.max(1);

@@ -37,13 +37,15 @@ use over_time::Period;
 
 /// Count how often each key occurs.
 ///
-/// Prints the most frequent keys, each with an estimate and the range in which the true count is guaranteed to lie, then
-/// a summary. Only --memory bytes are used where the stream is seen; the keys and the decoder live beside it.
+/// Prints the most frequent keys, each with an estimate and the range in which the true count is
+/// guaranteed to lie, then a summary. Only --memory bytes are used where the stream is seen; the
+/// keys and the decoder live beside it.
 ///
-/// Keys of records:4, :8, :13, :16 and of the generators sit in the sketch's slots as they are. All others may have any
-/// length, and sit there as 16-byte digests; if you know that all keys have one of these sizes (numbers in fimi: 4, IPv4
-/// five-tuples in pcap: 13), --key-bytes saves memory, and a key of another size is then a bad record. A key that is known by its
-/// digest alone, because the Bloom filter claimed to know it already, is printed as digest:… .
+/// Keys of records:4, :8, :13, :16 and of the generators sit in the sketch's slots as they are. All
+/// others may have any length, and sit there as 16-byte digests; if you know that all keys have one
+/// of these sizes (numbers in fimi: 4, IPv4 five-tuples in pcap: 13), --key-bytes saves memory, and
+/// a key of another size is then a bad record. A key that is known by its digest alone, because the
+/// Bloom filter claimed to know it already, is printed as digest:… .
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -54,25 +56,29 @@ pub struct Args {
     #[arg(short, long, value_name = "SIZE", help_heading = "Sketch")]
     memory: Option<Bytes>,
 
-    /// Who turns counters into counts: delta, em, learned, refined, cm, lsmr, lsqr, omp or map [default: delta].
+    /// Who turns counters into counts: delta, em, learned, refined, cm, lsmr, lsqr, omp or map
+    /// [default: delta].
     ///
-    /// delta decodes every --interval on its own and is the most exact; em looks once, at the end; learned is the paper's
-    /// network, which trains itself and takes its time; refined is em from where the network ends; cm, lsmr, lsqr, omp and
-    /// map are there to compare with.
+    /// delta decodes every --interval on its own and is the most exact; em looks once, at the end;
+    /// learned is the paper's network, which trains itself and takes its time; refined is em from
+    /// where the network ends; cm, lsmr, lsqr, omp and map are there to compare with.
     #[arg(short, long, value_name = "NAME", help_heading = "Sketch")]
     decoder: Option<DecoderKind>,
 
-    /// The linear sketch: count-min, count-sketch (signed) or flowradar (a single array) [default: count-min].
+    /// The linear sketch: count-min, count-sketch (signed) or flowradar (a single array) [default:
+    /// count-min].
     ///
     /// delta, em, refined and map cannot decode count-sketch, nor map flowradar.
     #[arg(long, value_name = "SKETCH", help_heading = "Sketch")]
     base: Option<Base>,
 
-    /// The heavy part: voting (the paper's), augmented (with exchange) or elastic (buckets) [default: voting].
+    /// The heavy part: voting (the paper's), augmented (with exchange) or elastic (buckets)
+    /// [default: voting].
     #[arg(long, value_name = "PART", help_heading = "Sketch")]
     heavy: Option<HeavyKind>,
 
-    /// Every key has this many bytes: 4, 8, 13 or 16; or `any`. Deduced from the input if not given.
+    /// Every key has this many bytes: 4, 8, 13 or 16; or `any`. Deduced from the input if not
+    /// given.
     #[arg(long, value_name = "BYTES", value_parser = key_bytes, help_heading = "Sketch")]
     key_bytes: Option<KeyFormat>,
 
@@ -88,34 +94,39 @@ pub struct Args {
     #[arg(long, value_name = "BITS", value_parser = counter_bits, help_heading = "Sketch")]
     counter_bits: Option<CounterBits>,
 
-    /// Which keys are sent: `paper` (evicted ones always), `new` (those the Bloom filter lacks), `refresh` (some of the
-    /// others again) or `rotate` (all again now and then) [default: what suits the decoder].
+    /// Which keys are sent: `paper` (evicted ones always), `new` (those the Bloom filter lacks),
+    /// `refresh` (some of the others again) or `rotate` (all again now and then) [default: what
+    /// suits the decoder].
     #[arg(long, value_name = "RULE", help_heading = "Sketch")]
     report_rule: Option<ReportRule>,
 
     /// Fixes the hashes, the network and the generators [default: random].
     ///
-    /// A number of up to 128 bits, in decimal or as 0x and hexadecimal digits. Whoever knows it can choose keys that spoil the
-    /// estimates (never the guaranteed ranges), so a random one is drawn and printed unless you give your own.
+    /// A number of up to 128 bits, in decimal or as 0x and hexadecimal digits. Whoever knows it can
+    /// choose keys that spoil the estimates (never the guaranteed ranges), so a random one is drawn
+    /// and printed unless you give your own.
     #[arg(long, value_name = "SEED", help_heading = "Sketch")]
     seed: Option<Seed>,
 
-    /// Threads for decoding [default: one per core]; with several inputs, also for counting them side by side.
+    /// Threads for decoding [default: one per core]; with several inputs, also for counting them
+    /// side by side.
     ///
-    /// Each of these threads then has a data plane of the full --memory, as that many devices would have, and takes every
-    /// N-th input; their counts are merged at the end. In JSON, planes is their number, and memory that of each. Not with --every, --limit and --save-every, which go by the order of
-    /// all inputs, nor with --resume, which goes on in the data plane of the state.
+    /// Each of these threads then has a data plane of the full --memory, as that many devices would
+    /// have, and takes every N-th input; their counts are merged at the end. In JSON, planes is
+    /// their number, and memory that of each. Not with --every, --limit and --save-every, which go
+    /// by the order of all inputs, nor with --resume, which goes on in the data plane of the state.
     #[arg(long, value_name = "N", value_parser = threads, help_heading = "Sketch")]
     threads: Option<usize>,
 
     /// Go on counting from the state in this file.
     ///
-    /// The sketch, and the format and weight of its records, are those of the state: what is said of them here must agree. The
-    /// result is the same as if there had been no stop.
+    /// The sketch, and the format and weight of its records, are those of the state: what is said
+    /// of them here must agree. The result is the same as if there had been no stop.
     #[arg(long, value_name = "STATE", conflicts_with = "audit", help_heading = "State")]
     resume: Option<PathBuf>,
 
-    /// Write the state to this file when the input has ended: for --resume, query, top, inspect and merge.
+    /// Write the state to this file when the input has ended: for --resume, query, top, inspect and
+    /// merge.
     ///
     /// It is the old file or the new one, whole, whatever happens on the way.
     #[arg(long, value_name = "STATE", help_heading = "State")]
@@ -141,29 +152,34 @@ pub struct Args {
     #[arg(long, value_name = "PREFIX", help_heading = "Answers")]
     prefix: Vec<String>,
 
-    /// Show the most frequent keys of the last N epochs as well (an epoch has --interval items; the open one counts).
+    /// Show the most frequent keys of the last N epochs as well (an epoch has --interval items; the
+    /// open one counts).
     #[arg(long, value_name = "N", value_parser = epochs, help_heading = "Answers")]
     last: Option<usize>,
 
-    /// Show the keys that changed most: the last epochs (as many as --last, or 16) against as many before.
+    /// Show the keys that changed most: the last epochs (as many as --last, or 16) against as many
+    /// before.
     #[arg(long, help_heading = "Answers")]
     changes: bool,
 
     /// Keep this many epochs for questions about time [default: what --last and --changes need].
     ///
-    /// Each costs 8 bytes, beside the sketch, for every key that occurs in it; the summary tells how much that is.
+    /// Each costs 8 bytes, beside the sketch, for every key that occurs in it; the summary tells
+    /// how much that is.
     #[arg(long, value_name = "N", value_parser = epochs, help_heading = "Answers")]
     keep: Option<usize>,
 
-    /// Print every known key as CSV, and nothing else. Escaped on a terminal; elsewhere as --out writes it.
+    /// Print every known key as CSV, and nothing else. Escaped on a terminal; elsewhere as --out
+    /// writes it.
     #[arg(long, conflicts_with_all = ["json", "every", "audit"], help_heading = "Answers")]
     all: bool,
 
     /// Write every known key to this file: .csv, .jsonl or .parquet.
     ///
-    /// Keys are written as they are, without the escapes of the screen (hex:…). CSV holds their bytes, quoted where needed. Parquet
-    /// has a column of text, or of plain binary if a key is not valid UTF-8. In JSON, here and with --json, such a key is null and
-    /// key_hex has its bytes in hexadecimal. If writing fails, an old file stays as it was.
+    /// Keys are written as they are, without the escapes of the screen (hex:…). CSV holds their
+    /// bytes, quoted where needed. Parquet has a column of text, or of plain binary if a key is not
+    /// valid UTF-8. In JSON, here and with --json, such a key is null and key_hex has its bytes in
+    /// hexadecimal. If writing fails, an old file stays as it was.
     #[arg(short, long, value_name = "FILE", help_heading = "Answers")]
     out: Option<Target>,
 
@@ -418,7 +434,8 @@ fn finish(
     early: Option<&str>,
     bar: &Bar,
 ) -> anyhow::Result<()> {
-    // Before a training that a longer stream would not have had; and the answer is given even if this fails.
+    // Before a training that a longer stream would not have had; and the answer is given even if
+    // this fails.
     let saved = job.save(counter);
     answer(counter, job, summary, early, bar)?;
     saved
@@ -487,8 +504,8 @@ fn build(
     builder.build().map_err(Usage::because)
 }
 
-/// The size of the keys, where the input guarantees it. A capture may hold IPv6 and a `fimi` file text at any point, and a sketch
-/// cannot change the size of its slots.
+/// The size of the keys, where the input guarantees it. A capture may hold IPv6 and a `fimi` file
+/// text at any point, and a sketch cannot change the size of its slots.
 fn deduced_keys(sources: &[Source], format: &Format) -> KeyFormat {
     let guaranteed = matches!(format, Format::Records(_)) || sources.iter().all(|source| source.own_format().is_some());
     let bytes = format.key_bytes_hint().filter(|_| guaranteed);
@@ -517,7 +534,8 @@ fn random_seed() -> Seed {
     (half(0) | half(1) << 64).into()
 }
 
-/// Fails now if a file cannot be written, rather than after all has been counted; or if it would replace what is read, or the other one.
+/// Fails now if a file cannot be written, rather than after all has been counted; or if it would
+/// replace what is read, or the other one.
 fn check_outputs(args: &Args, sources: &[Source]) -> anyhow::Result<()> {
     let out = args.out.as_ref().map(Target::path);
     let read: Vec<&Path> = sources

@@ -1,4 +1,5 @@
-//! `--last` and `--changes`: questions about time. Delta decodes every epoch on its own, so it can tell.
+//! `--last` and `--changes`: questions about time. Delta decodes every epoch on its own, so it can
+//! tell.
 
 use serde::Serialize;
 use ucl_sketch::{DecoderKind, KeyId, QueryView};

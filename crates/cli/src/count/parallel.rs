@@ -1,4 +1,5 @@
-//! Several inputs at once: one data plane a thread, as that many devices would have, merged at the end.
+//! Several inputs at once: one data plane a thread, as that many devices would have, merged at the
+//! end.
 
 use std::ops::ControlFlow;
 
@@ -9,8 +10,9 @@ use ucl_streams::{ReadError, ReadOptions, ReadSummary, Source, read};
 use super::Args;
 use super::counter::Counter;
 
-/// How many data planes count: one, unless there are threads and inputs for more. Answers and states in between and a limit are
-/// of all inputs in order, and so they need one data plane that sees them all; and a state that goes on is one.
+/// How many data planes count: one, unless there are threads and inputs for more. Answers and
+/// states in between and a limit are of all inputs in order, and so they need one data plane that
+/// sees them all; and a state that goes on is one.
 pub fn planes(args: &Args, sources: &[Source]) -> usize {
     let in_order = args.every.is_some() || args.save_every.is_some() || args.input.limit.is_some();
     if in_order || args.resume.is_some() {
@@ -26,8 +28,9 @@ struct Counted {
     failure: Option<InsertError>,
 }
 
-/// Counts all inputs, each by one of the sketches: the first goes to the first, the next to the next, and round again, so that
-/// the answer does not depend on which thread is fastest. All counts end up in one.
+/// Counts all inputs, each by one of the sketches: the first goes to the first, the next to the
+/// next, and round again, so that the answer does not depend on which thread is fastest. All counts
+/// end up in one.
 pub fn count(
     sketches: Vec<UclSketch>,
     sources: &[Source],

@@ -1,14 +1,17 @@
-//! The smallest Parquet file that every reader understands: one row group, plain encoding, no compression.
+//! The smallest Parquet file that every reader understands: one row group, plain encoding, no
+//! compression.
 //!
-//! By hand, because five required columns need none of what a Parquet library is for, and the official crate adds more than a
-//! dozen packages and 40 seconds of compilation. The layout (parquet-format 2.10):
+//! By hand, because five required columns need none of what a Parquet library is for, and the
+//! official crate adds more than a dozen packages and 40 seconds of compilation. The layout
+//! (parquet-format 2.10):
 //!
 //! ```text
 //! PAR1 | per column: (page header, values)… | footer | length of the footer | PAR1
 //! ```
 //!
-//! Headers and footer are Thrift structs in the compact protocol: a field is a byte `(id - last id) << 4 | type` and its value;
-//! numbers are zigzag varints; a struct ends with a zero byte.
+//! Headers and footer are Thrift structs in the compact protocol: a field is a byte
+//! `(id - last id) << 4 | type` and its value; numbers are zigzag varints; a struct ends with a
+//! zero byte.
 
 use std::io::{self, Write};
 
@@ -64,7 +67,8 @@ fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend(bytes);
 }
 
-/// The columns. The keys are a column of text only if all of them are: readers refuse text that is not valid UTF-8.
+/// The columns. The keys are a column of text only if all of them are: readers refuse text that is
+/// not valid UTF-8.
 fn columns(records: &[Record]) -> [Column; 5] {
     let text = records.iter().all(|record| std::str::from_utf8(&record.key.0).is_ok());
     let key = if text { Meaning::Text } else { Meaning::Bytes };

@@ -1,4 +1,5 @@
-//! `--resume` and `--save`: what the state remembers of the command line, and what may not contradict it.
+//! `--resume` and `--save`: what the state remembers of the command line, and what may not
+//! contradict it.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -44,9 +45,10 @@ pub fn expected_keys(sketch: &UclSketch, budget: usize) -> u64 {
     given.unwrap_or_else(|| default_expected_keys(budget))
 }
 
-/// Whether --expected-keys would have helped: told of so many keys, the planner of delta and EM gives the Bloom filter more
-/// without taking counters away. Elsewhere (the other decoders, counters of a given width, budgets with many counters per
-/// epoch) it changed nothing or made counts worse, in trials from 4KB to 1MB.
+/// Whether --expected-keys would have helped: told of so many keys, the planner of delta and EM
+/// gives the Bloom filter more without taking counters away. Elsewhere (the other decoders,
+/// counters of a given width, budgets with many counters per epoch) it changed nothing or made
+/// counts worse, in trials from 4KB to 1MB.
 pub fn better_planned(sketch: &mut UclSketch, budget: usize, keys: u64) -> bool {
     let (config, interval) = (*sketch.config(), sketch.interval());
     let decoder = sketch.with_control(|control| control.settings().decoder);

@@ -222,7 +222,8 @@ fn memory(answer: &Answer) -> String {
     format!("{}{budget}{each}: {}", bytes(planes * answer.memory.used), parts.join(", "))
 }
 
-/// The control plane's memory, by part, and per key where there are enough of them for that to mean anything.
+/// The control plane's memory, by part, and per key where there are enough of them for that to mean
+/// anything.
 fn beside(answer: &Answer) -> String {
     let parts: Vec<String> =
         answer.control.parts.iter().map(|(part, size)| format!("{part} {}", bytes(*size))).collect();

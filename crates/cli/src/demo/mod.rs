@@ -1,4 +1,5 @@
-//! `ucl demo`: what this is about, in half a minute: one stream, several methods with the same 64KB, one page of plots.
+//! `ucl demo`: what this is about, in half a minute: one stream, several methods with the same
+//! 64KB, one page of plots.
 
 mod page;
 mod plots;
@@ -15,8 +16,8 @@ use crate::show::{bytes, count, figure, table};
 
 /// Show what UCL-sketch does, on a generated stream, and write a report with plots.
 ///
-/// Takes about ten seconds and no files: a stream of a million items is counted by several methods in 64KB each, and held
-/// against exact counts.
+/// Takes about ten seconds and no files: a stream of a million items is counted by several methods
+/// in 64KB each, and held against exact counts.
 #[derive(clap::Args)]
 pub struct Args {
     /// Where the report goes.
@@ -44,7 +45,8 @@ const METHODS: [(&str, &str); 5] = [
     ("ucl-delta", "UCL, delta"),
     ("exact-map", "exact hash map"),
 ];
-/// Which of them is Count-Min, the paper's decoder, the one that we are proud of, and the yardstick.
+/// Which of them is Count-Min, the paper's decoder, the one that we are proud of, and the
+/// yardstick.
 const COUNT_MIN: usize = 0;
 const LEARNED: usize = 1;
 const BEST: usize = 3;

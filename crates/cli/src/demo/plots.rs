@@ -6,7 +6,8 @@ use super::svg::{Anchor, LogAxis, Svg};
 use super::{EXACT, Findings, LEARNED};
 use crate::show::{count, figure};
 
-/// Estimated against true counts, a panel a method. Keys are gathered into cells, the size of a dot tells how many.
+/// Estimated against true counts, a panel a method. Keys are gathered into cells, the size of a dot
+/// tells how many.
 pub fn estimated_against_true(findings: &Findings) -> String {
     const PANEL: f64 = 400.0;
     const PLOT: f64 = 310.0;

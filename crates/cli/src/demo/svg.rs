@@ -1,7 +1,7 @@
 //! Just enough SVG for log-log plots.
 //!
-//! By hand rather than by a plotting library: the page's own style sheet then colours everything (dark mode included), text
-//! stays text in the reader's font, and no font needs to be embedded.
+//! By hand rather than by a plotting library: the page's own style sheet then colours everything
+//! (dark mode included), text stays text in the reader's font, and no font needs to be embedded.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! What the tests share: running `ucl` in a folder of its own, and masking what differs from run to run.
+//! What the tests share: running `ucl` in a folder of its own, and masking what differs from run to
+//! run.
 
 #![allow(dead_code, reason = "not every test file needs all of it")]
 
@@ -117,7 +118,8 @@ pub fn mask(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// A capture of Ethernet frames, each an IPv4 TCP packet between two hosts, or something else given as raw bytes.
+/// A capture of Ethernet frames, each an IPv4 TCP packet between two hosts, or something else given
+/// as raw bytes.
 pub fn capture(frames: &[Vec<u8>]) -> Vec<u8> {
     let mut file = Vec::new();
     file.extend(0xa1b2_c3d4u32.to_le_bytes());

@@ -50,9 +50,10 @@ impl Decoder for Classic {
                 omp::omp(columns, y, &omp::Options::default(), &mut x)?;
             }
             DecoderKind::Em => {
-                // Where counters outnumber keys the solution has many zeros, and EM comes near those slowly. (Peeling first is
-                // exact and at once, but not as robust: a counter that a lost key shares goes whole to a known one. Kosarak,
-                // 64KB, one snapshot: AAE 0.086 that way, 0.0015 this way.)
+                // Where counters outnumber keys the solution has many zeros, and EM comes near
+                // those slowly. (Peeling first is exact and at once, but not as robust: a counter
+                // that a lost key shares goes whole to a known one. Kosarak, 64KB, one snapshot:
+                // AAE 0.086 that way, 0.0015 this way.)
                 let longer = if columns.counters() > columns.len() { 4 } else { 1 };
                 let options = em::Options { iterations: self.em.iterations * longer, ..self.em };
                 x = system.em(None, &options, &mut self.workspace)?;
@@ -63,7 +64,8 @@ impl Decoder for Classic {
     }
 }
 
-/// The minimum of a key's counters (Cormode and Muthukrishnan 2005); with signs, their median (Charikar et al. 2002).
+/// The minimum of a key's counters (Cormode and Muthukrishnan 2005); with signs, their median
+/// (Charikar et al. 2002).
 fn count_min(system: &LinearSystem<'_>, x: &mut [f64]) {
     let mut values = Vec::new();
     for (id, x) in (0u32..).map(ColumnId).zip(x) {

@@ -1,8 +1,9 @@
 //! Which decoder to trust when nobody knows the truth.
 //!
-//! A twin of the network is trained on all rows but the last, and asked to predict the last one; the classic decoder and
-//! the refined one are asked the same. Whose prediction is closer answers the queries. On the streams where the truth is known this ranks
-//! decoders as their true errors do; see [`ucl_equations::left_out`]. It doubles the time of training.
+//! A twin of the network is trained on all rows but the last, and asked to predict the last one;
+//! the classic decoder and the refined one are asked the same. Whose prediction is closer answers
+//! the queries. On the streams where the truth is known this ranks decoders as their true errors
+//! do; see [`ucl_equations::left_out`]. It doubles the time of training.
 
 use serde::{Deserialize, Serialize};
 use ucl_data_plane::Geometry;
@@ -19,7 +20,8 @@ use super::{DecodeError, DecoderKind, LinearSystem, refine};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fallback {
-    /// While the network is not trained, and after that as long as the classic one predicts a row left out better.
+    /// While the network is not trained, and after that as long as the classic one predicts a row
+    /// left out better.
     #[default]
     WhenBetter,
     /// While the network is not trained, and no longer: for measuring the network itself.
@@ -80,8 +82,8 @@ impl Judge {
         &self.twin
     }
 
-    /// Trains the twin as the network was trained, and compares on the newest snapshot. `known` is what each column's key is
-    /// known to have at least.
+    /// Trains the twin as the network was trained, and compares on the newest snapshot. `known` is
+    /// what each column's key is known to have at least.
     pub fn compare(
         &mut self,
         problem: &Problem<'_>,

@@ -1,8 +1,9 @@
 //! The paper's decoder: a network that trains itself on the window, with no ground truth.
 //!
-//! Training is triggered by the number of cuts, never by time, and continues from the last weights as the window slides
-//! and keys arrive. Until a model is ready, and while a row left out tells that the classic decoder does better
-//! ([`judge`](super::judge)), the control plane answers by the classic one, and says so.
+//! Training is triggered by the number of cuts, never by time, and continues from the last weights
+//! as the window slides and keys arrive. Until a model is ready, and while a row left out tells
+//! that the classic decoder does better ([`judge`](super::judge)), the control plane answers by the
+//! classic one, and says so.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -134,8 +135,8 @@ impl Learned {
         self.solver.steps() > 0 && self.settled
     }
 
-    /// The columns stand for other keys from now on: the weights stay, as a start, but nothing is answered before they are
-    /// trained again.
+    /// The columns stand for other keys from now on: the weights stay, as a start, but nothing is
+    /// answered before they are trained again.
     pub(crate) fn unsettle(&mut self) {
         self.settled = false;
         self.verdict = None;
@@ -163,13 +164,14 @@ impl Learned {
         self
     }
 
-    /// How the network did against the classic decoder on a row left out, when it was last trained; `None` if that is
-    /// not asked for.
+    /// How the network did against the classic decoder on a row left out, when it was last trained;
+    /// `None` if that is not asked for.
     pub fn verdict(&self) -> Option<Verdict> {
         self.verdict
     }
 
-    /// Whether it should answer: trained, and not worse than the classic decoder as far as can be told.
+    /// Whether it should answer: trained, and not worse than the classic decoder as far as can be
+    /// told.
     pub fn is_trusted(&self) -> bool {
         self.is_ready() && !self.verdict.is_some_and(|verdict| verdict.prefers_classic())
     }

@@ -1,7 +1,8 @@
 //! Decoders: from counters and columns to one estimate per column.
 //!
-//! The *classic* decoders ([`classic`]) see one set of counters; the *learned* one ([`learned`]) was trained on a window of
-//! them. The [`delta`](crate::delta) decoder is not of this kind: it decodes every epoch on its own as it closes.
+//! The *classic* decoders ([`classic`]) see one set of counters; the *learned* one ([`learned`])
+//! was trained on a window of them. The [`delta`](crate::delta) decoder is not of this kind: it
+//! decodes every epoch on its own as it closes.
 
 pub mod classic;
 pub mod judge;
@@ -74,8 +75,9 @@ impl DecoderKind {
         }
     }
 
-    /// Whether the decoder can work with counters of this geometry: Count Sketch, whose columns have negative coefficients,
-    /// is closed to all that multiply or peel, and FlowRadar's single array to the closed form, which is derived for rows.
+    /// Whether the decoder can work with counters of this geometry: Count Sketch, whose columns
+    /// have negative coefficients, is closed to all that multiply or peel, and FlowRadar's single
+    /// array to the closed form, which is derived for rows.
     pub fn supports(self, geometry: &Geometry) -> Result<(), Unsupported> {
         let unsupported = |why| Err(Unsupported { decoder: self.name(), why });
         match self {
@@ -153,12 +155,12 @@ pub struct LinearSystem<'a> {
 }
 
 impl LinearSystem<'_> {
-    /// EM within the bounds: what is known is taken off the counters, EM shares out the rest in proportion to `start` (ones,
-    /// if none is given), and what is known is put back.
+    /// EM within the bounds: what is known is taken off the counters, EM shares out the rest in
+    /// proportion to `start` (ones, if none is given), and what is known is put back.
     ///
-    /// Without this, EM spreads the known part over all keys that share a counter and the bounds put it back one key at a
-    /// time, which leaves the others too high: on Retail, 64KB, the paper's shapes, the mean absolute error is 15.9 that
-    /// way and 11.4 this way.
+    /// Without this, EM spreads the known part over all keys that share a counter and the bounds
+    /// put it back one key at a time, which leaves the others too high: on Retail, 64KB, the
+    /// paper's shapes, the mean absolute error is 15.9 that way and 11.4 this way.
     pub(crate) fn em(
         &self,
         start: Option<&[f64]>,
@@ -200,7 +202,8 @@ pub trait Decoder: Send {
     fn decode(&mut self, system: &LinearSystem<'_>) -> Result<Vec<f64>, DecodeError>;
 }
 
-/// Decoding failed. Inputs come from the control plane itself, so this is a bug, not a user's mistake.
+/// Decoding failed. Inputs come from the control plane itself, so this is a bug, not a user's
+/// mistake.
 ///
 /// ```
 /// use ucl_control_plane::decoder::DecodeError;

@@ -1,16 +1,18 @@
 //! Refined: EM that starts from what the network learned.
 //!
-//! With fewer counters than keys many `x` solve `y = A x`, and EM reaches the one nearest to where it starts. Started from
-//! ones it knows no key from another; the network's output knows, but does not quite solve the equations. So:
+//! With fewer counters than keys many `x` solve `y = A x`, and EM reaches the one nearest to where
+//! it starts. Started from ones it knows no key from another; the network's output knows, but does
+//! not quite solve the equations. So:
 //!
 //! 1. the network's estimates, put within the bounds, are the start;
 //! 2. what is known of each key is taken off the counters;
 //! 3. EM shares out the rest in proportion to the start.
 //!
-//! The start is not lessened by what is known: a key that was large so far is likely to have more of the rest, too. That
-//! is also why a known lower bound counts as a start where the network's guess is below it. It needs no ground truth.
-//! Mean absolute errors on the paper's shapes at 64KB, one seed
-//! (`ucl eval --method ucl-refined,ucl-em,ucl-learned --interval 1000 --shape slots=3000,width=1024,depth=4,bloom-bits=80000,bloom-hashes=8`):
+//! The start is not lessened by what is known: a key that was large so far is likely to have more
+//! of the rest, too. That is also why a known lower bound counts as a start where the network's
+//! guess is below it. It needs no ground truth. Mean absolute errors on the paper's shapes at 64KB,
+//! one seed (`ucl eval --method ucl-refined,ucl-em,ucl-learned --interval 1000 --shape
+//! slots=3000,width=1024,depth=4,bloom-bits=80000,bloom-hashes=8`):
 //!
 //! | | refined | EM | learned |
 //! |---|---|---|---|

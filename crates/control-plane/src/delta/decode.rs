@@ -15,7 +15,8 @@ use crate::segment::Segment;
 /// What a key is given that has no rate yet: small, but EM could not leave an exact zero.
 const SMALL: f64 = 0.01;
 
-/// One epoch's result: per candidate, in the order of their columns, its count and its smallest counter.
+/// One epoch's result: per candidate, in the order of their columns, its count and its smallest
+/// counter.
 pub struct Decoded {
     pub candidates: Vec<ColumnId>,
     pub values: Vec<f64>,
@@ -35,16 +36,18 @@ struct Scratch {
 }
 
 thread_local! {
-    /// A thread keeps it from epoch to epoch and from block to block: getting it anew for each block was a third of all page faults of
-    /// `ucl count`.
+    /// A thread keeps it from epoch to epoch and from block to block: getting it anew for each
+    /// block was a third of all page faults of `ucl count`.
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
 impl Scratch {
-    /// What an epoch of more counters or candidates than this has needed is given back; others need some megabytes.
+    /// What an epoch of more counters or candidates than this has needed is given back; others need
+    /// some megabytes.
     const KEPT: usize = 1 << 16;
 
-    /// With the thread's own, or another one where a thread that waits for others takes up a second epoch.
+    /// With the thread's own, or another one where a thread that waits for others takes up a second
+    /// epoch.
     fn with<T>(work: impl FnOnce(&mut Self) -> T) -> T {
         let mut scratch = SCRATCH.take().unwrap_or_default();
         let result = work(&mut scratch);
@@ -64,7 +67,8 @@ pub struct BlockDecoder<'a> {
     options: &'a em::Options,
     /// Columns of this block that came late: their keys may have been in the epochs before.
     late: Vec<ColumnId>,
-    /// For each epoch what is known to be in some of the counters: keys that were evicted had this much at least.
+    /// For each epoch what is known to be in some of the counters: keys that were evicted had this
+    /// much at least.
     known: Vec<Vec<(u32, i64)>>,
     /// For each epoch the counters with mass beyond that.
     touched: Vec<Touched>,
@@ -150,7 +154,8 @@ impl<'a> BlockDecoder<'a> {
         Ok(Decoded { candidates, values, least, unexplained })
     }
 
-    /// Decodes the epoch of most weight without its last row, and sees how well that predicts the row.
+    /// Decodes the epoch of most weight without its last row, and sees how well that predicts the
+    /// row.
     pub fn check(&self) -> Result<Checked, DecodeError> {
         // The first of equals, whatever the number of threads.
         let heaviest = (0..self.block.len()).rev().max_by_key(|&at| self.block[at].weight);

@@ -95,8 +95,8 @@ impl ControlPlane {
         Ok(Sealed::new(segment, &decoded, &uppers, &self.keys, smallest_weight, end))
     }
 
-    /// Decodes the appended segments together with the open one, gives them their estimates, and returns those of the open
-    /// one.
+    /// Decodes the appended segments together with the open one, gives them their estimates, and
+    /// returns those of the open one.
     fn decode_closed_epochs(&mut self) -> Result<Vec<f64>, Fault> {
         let cumulative = self.segment.cumulative().to_vec();
         let decoded = self.decode_snapshot(&cumulative, &RaisedFloors::default(), self.open.smallest_weight)?;
@@ -104,7 +104,8 @@ impl ControlPlane {
         Ok(decoded.estimates)
     }
 
-    /// Appended segments are sealed from now on. The counters of the open one go on alone, and so the window starts again.
+    /// Appended segments are sealed from now on. The counters of the open one go on alone, and so
+    /// the window starts again.
     pub(super) fn freeze_appended(&mut self) -> Result<(), Fault> {
         if self.appended.is_empty() {
             return Ok(());
@@ -123,7 +124,8 @@ impl ControlPlane {
         Ok(self.restart_network(config, true)?)
     }
 
-    /// The network's columns stand for other keys. Its weights stay, if they are to and if the counters have the same shape.
+    /// The network's columns stand for other keys. Its weights stay, if they are to and if the
+    /// counters have the same shape.
     pub(super) fn restart_network(&mut self, config: &Config, keep_weights: bool) -> Result<(), SettingsError> {
         let geometry = config.shape.geometry();
         let mode = match &mut self.mode {
@@ -146,7 +148,8 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// All counts start from zero; nothing is known any more but, if they are to be kept, the network's weights.
+    /// All counts start from zero; nothing is known any more but, if they are to be kept, the
+    /// network's weights.
     fn start_cycle(&mut self, config: &Config, keep_weights: bool) -> Result<(), Fault> {
         self.restart_network(config, keep_weights)?;
         if let Mode::Delta(delta) = &mut self.mode {

@@ -1,13 +1,16 @@
 //! Two control planes become one.
 //!
-//! Keys unite, counters and decoded totals add up, sealed segments stand side by side. For the heavy parts it is the data
-//! planes that decide who keeps a slot ([`DataPlane::merge`](ucl_data_plane::DataPlane::merge)): the other one's holders are
-//! remembered until the next cut or peek tells who is still there; whoever is not, entered the sketch.
+//! Keys unite, counters and decoded totals add up, sealed segments stand side by side. For the
+//! heavy parts it is the data planes that decide who keeps a slot
+//! ([`DataPlane::merge`](ucl_data_plane::DataPlane::merge)): the other one's holders are remembered
+//! until the next cut or peek tells who is still there; whoever is not, entered the sketch.
 //!
 //! - *Delta*: every epoch was decoded on its own side, and the totals add.
-//! - *Learned*: the weights of the first stay. The window starts again, for its snapshots are of half the counters; where the
-//!   other one brings columns that the network has not seen, the classic decoder answers until it is trained again.
-//! - Time series: both streams are taken to run side by side and to end now, so that their last epochs are one.
+//! - *Learned*: the weights of the first stay. The window starts again, for its snapshots are of
+//!   half the counters; where the other one brings columns that the network has not seen, the
+//!   classic decoder answers until it is trained again.
+//! - Time series: both streams are taken to run side by side and to end now, so that their last
+//!   epochs are one.
 
 use std::sync::Arc;
 
@@ -29,8 +32,9 @@ impl ControlPlane {
         MergeError::unless_equal("decoder", &self.settings.decoder, &other.settings.decoder)
     }
 
-    /// Knows from now on what both knew. [`ControlPlane::check_merge`] comes before, and both have just received a cut; right
-    /// after, the data planes must be merged, into this one as the sink. The other one is left with its epochs decoded.
+    /// Knows from now on what both knew. [`ControlPlane::check_merge`] comes before, and both have
+    /// just received a cut; right after, the data planes must be merged, into this one as the sink.
+    /// The other one is left with its epochs decoded.
     ///
     /// ```
     /// use ucl_control_plane::{ControlPlane, Settings};

@@ -6,11 +6,12 @@ use ucl_data_plane::MAX_KEY_BYTES;
 
 use crate::tight;
 
-/// Every so many names the place of one is written down; the others are found from there by their lengths.
+/// Every so many names the place of one is written down; the others are found from there by their
+/// lengths.
 const GROUP: usize = 64;
 
-/// A name for each key, by number; an empty one was never given. A name takes two bytes beside its own: where each ends would take
-/// eight, a tenth of all that the control plane has for a key.
+/// A name for each key, by number; an empty one was never given. A name takes two bytes beside its
+/// own: where each ends would take eight, a tenth of all that the control plane has for a key.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     bytes: Vec<u8>,
@@ -112,7 +113,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// As many vectors would, in whatever order names are given, and as they are written and read.
+        /// As many vectors would, in whatever order names are given, and as they are written and
+        /// read.
         #[test]
         fn every_key_has_its_name(
             given in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..40), any::<prop::sample::Index>()), 0..300),

@@ -20,7 +20,8 @@ const MOST_ITERATIONS: usize = 1 << 16;
 const MOST_EVENTS: u64 = 1 << 60;
 
 impl Settings {
-    /// Fails for settings that no control plane of this configuration can have, or with which it would never answer.
+    /// Fails for settings that no control plane of this configuration can have, or with which it
+    /// would never answer.
     pub fn check(&self, config: &Config) -> Result<(), Inconsistent> {
         self.decoder.supports(&config.shape.geometry()).map_err(|error| Inconsistent(error.to_string()))?;
         if self.decoder.is_trained() {
@@ -37,8 +38,8 @@ impl Settings {
     }
 }
 
-/// Unsigned: no counter is negative or beyond `weight`, and every row adds up to it, as often as a key has counters in a row.
-/// Signed: none is beyond it.
+/// Unsigned: no counter is negative or beyond `weight`, and every row adds up to it, as often as a
+/// key has counters in a row. Signed: none is beyond it.
 pub(crate) fn check_rows(counters: &[i64], shape: &Shape, weight: u64) -> Result<(), Inconsistent> {
     let geometry = shape.geometry();
     let beyond = counters.iter().position(|counter| counter.unsigned_abs() > weight);

@@ -5,11 +5,12 @@ use crate::hash::{KeyHash, MAX_DEGREE};
 
 /// Different counters of one array, as in FlowRadar.
 ///
-/// Position `i` comes from the part of the hash that row `i` of a [`RowMap`](super::RowMap) takes, so slot, Bloom bits and columns stay
-/// disjoint. Two of a key's positions must not be the same, or its column would have a coefficient of 2 and one equation
-/// less: by Floyd's sampling (Bentley and Floyd 1987) the `i`-th of `k` is drawn from the first `n - k + i + 1` counters,
-/// and if it was drawn before, the last of these takes its place. Every set of `k` counters is equally likely, without a loop
-/// of unknown length.
+/// Position `i` comes from the part of the hash that row `i` of a [`RowMap`](super::RowMap) takes,
+/// so slot, Bloom bits and columns stay disjoint. Two of a key's positions must not be the same, or
+/// its column would have a coefficient of 2 and one equation less: by Floyd's sampling (Bentley and
+/// Floyd 1987) the `i`-th of `k` is drawn from the first `n - k + i + 1` counters, and if it was
+/// drawn before, the last of these takes its place. Every set of `k` counters is equally likely,
+/// without a loop of unknown length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArrayMap {
     geometry: Geometry,
@@ -73,7 +74,8 @@ mod tests {
     const GOLDEN_V1: [[u32; 4]; 2] = [[1912, 969, 1802, 746], [0, 2, 1, 4]];
     const GOLDEN_V2: [[u32; 4]; 2] = [[3966, 3507, 1675, 2462], [1, 2, 3, 4]];
 
-    /// All different even where they fill the array, and every set equally likely: chi-square within six deviations.
+    /// All different even where they fill the array, and every set equally likely: chi-square
+    /// within six deviations.
     #[test]
     fn positions_of_the_single_array_are_different_and_even() {
         let map = array(6, 3);

@@ -1,4 +1,5 @@
-//! Any heavy part: chosen when the data plane is built, told apart by one predictable branch per item or batch.
+//! Any heavy part: chosen when the data plane is built, told apart by one predictable branch per
+//! item or batch.
 
 use super::{
     AugmentedFilter, CHUNK, ElasticBuckets, HandedOn, HeavyChange, HeavyKind, HeavyPart, Offer, SlotChange,
@@ -10,8 +11,8 @@ use crate::table::OutOfMemory;
 
 /// One of the heavy parts, by [`HeavyKind`].
 ///
-/// An enum and not a type parameter further up: what runs behind the heavy part is compiled once per key size, and a batch
-/// asks for the kind once per 64 items.
+/// An enum and not a type parameter further up: what runs behind the heavy part is compiled once
+/// per key size, and a batch asks for the kind once per 64 items.
 ///
 /// ```
 /// use ucl_data_plane::{AnyHeavy, HeavyKind, HeavyPart, Shape};

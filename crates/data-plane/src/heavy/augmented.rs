@@ -1,24 +1,28 @@
-//! Augmented Sketch's filter (Roy, Khan and Alonso, SIGMOD 2016): keys and sketch change places by their counts.
+//! Augmented Sketch's filter (Roy, Khan and Alonso, SIGMOD 2016): keys and sketch change places by
+//! their counts.
 //!
-//! A slot holds a key with `new` and `old`. A hit adds to `new`. A key without a slot takes an empty one, or else passes into
-//! the sketch; if the sketch then estimates it above the smallest `new`, the two change places: the holder goes into the
-//! sketch with `new - old`, and the key gets `new = old =` its estimate. So `new` is what the key is thought to have in
-//! all and only `new - old` is exact, which is all that is ever reported, evicted or added to an answer.
+//! A slot holds a key with `new` and `old`. A hit adds to `new`. A key without a slot takes an
+//! empty one, or else passes into the sketch; if the sketch then estimates it above the smallest
+//! `new`, the two change places: the holder goes into the sketch with `new - old`, and the key gets
+//! `new = old =` its estimate. So `new` is what the key is thought to have in all and only
+//! `new - old` is exact, which is all that is ever reported, evicted or added to an answer.
 //!
 //! # Differences from the publication
 //!
-//! - The filter is searched as a whole, which is why the published one has 32 slots. Here a larger one is split into parts of
-//!   32 slots, and a key's hash picks its part. Up to 32 slots it is the published filter.
-//! - Our counters start again from zero at every cut, and narrow ones hold remainders. The estimate is what they hold: of the
-//!   open epoch, and modulo the counters' range. Without cuts and with 32-bit counters it is the published one. With cuts
-//!   a key must outdo in one epoch what the lightest holder has had in all, so holders stay longer: good for hot keys
-//!   that stay hot, bad for streams whose hot keys change. (On Retail it is for the better: without cuts Count-Min's estimates
-//!   are inflated by collisions, and cold keys get in; see `docs/combinations.md`.) Counts are exact in any case, for the
-//!   estimate never enters one.
+//! - The filter is searched as a whole, which is why the published one has 32 slots. Here a larger
+//!   one is split into parts of 32 slots, and a key's hash picks its part. Up to 32 slots it is the
+//!   published filter.
+//! - Our counters start again from zero at every cut, and narrow ones hold remainders. The estimate
+//!   is what they hold: of the open epoch, and modulo the counters' range. Without cuts and with
+//!   32-bit counters it is the published one. With cuts a key must outdo in one epoch what the
+//!   lightest holder has had in all, so holders stay longer: good for hot keys that stay hot, bad
+//!   for streams whose hot keys change. (On Retail it is for the better: without cuts Count-Min's
+//!   estimates are inflated by collisions, and cold keys get in; see `docs/combinations.md`.)
+//!   Counts are exact in any case, for the estimate never enters one.
 //! - A count that comes near 2^28 is flushed into the sketch.
 //!
-//! An exchange needs the sketch as it is after the pass, so nothing can be deferred: batches run at the speed of single
-//! inserts.
+//! An exchange needs the sketch as it is after the pass, so nothing can be deferred: batches run at
+//! the speed of single inserts.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -133,7 +137,8 @@ impl<const N: usize> HeavyPart<N> for AugmentedFilter<N> {
         let reason = if self.new[slot] & HOT != 0 { Reason::EvictedHot } else { Reason::EvictedCold };
         let estimate = light.min(u64::from(LIMIT - 1)) as u32;
         self.take(slot, key, estimate, estimate);
-        // A holder that was exchanged in and never hit since leaves nothing behind: all it has is in the sketch.
+        // A holder that was exchanged in and never hit since leaves nothing behind: all it has is
+        // in the sketch.
         (held > 0).then(|| HandedOn::new(holder, held, reason))
     }
 
@@ -187,7 +192,8 @@ impl<const N: usize> HeavyChange<N> for AugmentedFilter<N> {
         free
     }
 
-    /// Estimates are of one side's counters, which have been sent off: what stays is the exact part.
+    /// Estimates are of one side's counters, which have been sent off: what stays is the exact
+    /// part.
     fn merge(&mut self, other: &Self, mut lost: impl FnMut(&[u8; N], u64, bool)) {
         for start in (0..self.keys.len()).step_by(ENTRIES) {
             let slots = start..(start + ENTRIES).min(self.keys.len());
@@ -252,7 +258,8 @@ mod tests {
         assert_eq!(heavy.after_pass(hash(&[99; 4]), &[99; 4], 70).unwrap().key, [31; 4]);
     }
 
-    /// A key that was exchanged in and never hit holds a slot and no weight: merging drops it, whichever side it is on.
+    /// A key that was exchanged in and never hit holds a slot and no weight: merging drops it,
+    /// whichever side it is on.
     #[test]
     fn merging_drops_mere_estimates_of_either_side() {
         let mut one = AugmentedFilter::<4>::new(1).unwrap();

@@ -1,4 +1,5 @@
-//! What a heavy part must be able to do for a sketch that changes in mid-stream or is merged with another.
+//! What a heavy part must be able to do for a sketch that changes in mid-stream or is merged with
+//! another.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -16,13 +17,13 @@ pub trait HeavyChange<const N: usize>: HeavyPart<N> + Sized {
     /// Empties every slot.
     fn clear(&mut self);
 
-    /// Gives a key with its exact weight a place, as one that was taken since the last cut; `false`, and no change, if there
-    /// is no room for it.
+    /// Gives a key with its exact weight a place, as one that was taken since the last cut;
+    /// `false`, and no change, if there is no room for it.
     fn place(&mut self, h: KeyHash, key: &[u8; N], weight: u64, hot: bool) -> bool;
 
-    /// Takes over what another one of the same shape and the same hashes holds. `lost` gets every key that finds no place
-    /// (of either side), with its weight and whether it is hot. Whose side a key comes from decides nothing, so that merging
-    /// is commutative.
+    /// Takes over what another one of the same shape and the same hashes holds. `lost` gets every
+    /// key that finds no place (of either side), with its weight and whether it is hot. Whose side
+    /// a key comes from decides nothing, so that merging is commutative.
     fn merge(&mut self, other: &Self, lost: impl FnMut(&[u8; N], u64, bool));
 }
 
@@ -40,8 +41,9 @@ pub(super) struct Resolved<const N: usize> {
     pub taken: bool,
 }
 
-/// Merges a group of slots that any of its keys may use: the same key adds, the largest stay (of equal ones the smaller
-/// key), and whoever already holds a slot here keeps it. A weight that reaches `limit` is lost to the sketch.
+/// Merges a group of slots that any of its keys may use: the same key adds, the largest stay (of
+/// equal ones the smaller key), and whoever already holds a slot here keeps it. A weight that
+/// reaches `limit` is lost to the sketch.
 pub(super) fn resolve<const N: usize>(
     slots: Range<usize>,
     ours: &[(usize, Holder<N>)],

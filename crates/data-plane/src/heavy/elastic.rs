@@ -1,14 +1,18 @@
-//! Elastic Sketch's heavy part (Yang et al., SIGCOMM 2018): buckets of several keys that share their votes against.
+//! Elastic Sketch's heavy part (Yang et al., SIGCOMM 2018): buckets of several keys that share
+//! their votes against.
 //!
-//! A bucket has seven slots, each with a key and the weight of its key (`vote⁺`), and one count of the weight that found no
-//! slot in it (`vote⁻`). A key in its bucket adds to its slot; otherwise it takes an empty slot; otherwise it is a vote
-//! against them all. When `vote_ratio · vote⁺ <= vote⁻` (8 as published) for the lightest key, that key is evicted into the
-//! sketch and its slot taken; otherwise the item passes. In a single slot of the paper's filter one unlucky pair of hot keys
-//! evict each other for ever; here seven hot keys share a bucket in peace, and four bytes of seven slots are saved.
+//! A bucket has seven slots, each with a key and the weight of its key (`vote⁺`), and one count of
+//! the weight that found no slot in it (`vote⁻`). A key in its bucket adds to its slot; otherwise
+//! it takes an empty slot; otherwise it is a vote against them all. When
+//! `vote_ratio · vote⁺ <= vote⁻` (8 as published) for the lightest key, that key is evicted into
+//! the sketch and its slot taken; otherwise the item passes. In a single slot of the paper's filter
+//! one unlucky pair of hot keys evict each other for ever; here seven hot keys share a bucket in
+//! peace, and four bytes of seven slots are saved.
 //!
 //! # Differences from the publication
 //!
-//! - No flag that says whether a key may also have weight in the sketch: the control plane knows, by its reports.
+//! - No flag that says whether a key may also have weight in the sketch: the control plane knows,
+//!   by its reports.
 //! - `vote⁻` starts at 0 after an eviction, as in the authors' code; the text has 1.
 //! - Weights, not packets; and a count that comes near 2^28 is flushed into the sketch.
 

@@ -6,8 +6,9 @@
 //! | [`AugmentedFilter`] (Roy, Khan and Alonso 2016) | any of 32 slots | the lightest, for a key whose estimate is larger | the sketch's estimate |
 //! | [`ElasticBuckets`] (Yang et al. 2018) | any of 7 slots | the lightest, when the bucket's votes reach `vote_ratio` times its own | |
 //!
-//! All keep the same promise: what they hold of a key is exact, what they hand on belongs to the linear sketch, and together
-//! that is all there was. So the control plane and its decoders work behind any of them unchanged.
+//! All keep the same promise: what they hold of a key is exact, what they hand on belongs to the
+//! linear sketch, and together that is all there was. So the control plane and its decoders work
+//! behind any of them unchanged.
 
 mod any;
 mod augmented;
@@ -61,7 +62,8 @@ impl HeavyKind {
         }
     }
 
-    /// Whether every key that passed is looked up in the sketch ([`HeavyPart::after_pass`]). Then nothing can be deferred.
+    /// Whether every key that passed is looked up in the sketch ([`HeavyPart::after_pass`]). Then
+    /// nothing can be deferred.
     #[inline(always)]
     pub fn sees_sketch(self) -> bool {
         self == Self::Augmented
@@ -107,7 +109,8 @@ impl FromStr for HeavyKind {
     }
 }
 
-/// The word of a slot in [`AugmentedFilter`] and [`ElasticBuckets`]: a count, and three flags above it.
+/// The word of a slot in [`AugmentedFilter`] and [`ElasticBuckets`]: a count, and three flags above
+/// it.
 mod word {
     /// Hit again after taking the slot.
     pub const HOT: u32 = 1 << 31;
@@ -117,7 +120,8 @@ mod word {
     pub const DIRTY: u32 = 1 << 29;
     /// The count.
     pub const COUNT: u32 = DIRTY - 1;
-    /// A count that would reach this is flushed into the sketch; twice as much is clear of the flags.
+    /// A count that would reach this is flushed into the sketch; twice as much is clear of the
+    /// flags.
     pub const LIMIT: u32 = 1 << 28;
 }
 
@@ -185,8 +189,8 @@ pub enum Offer {
 }
 
 impl Offer {
-    /// How many entries of a buffer were filled by it: 1 if something was handed on. Arithmetic, for a loop without
-    /// branches.
+    /// How many entries of a buffer were filled by it: 1 if something was handed on. Arithmetic,
+    /// for a loop without branches.
     #[inline(always)]
     fn filled(self) -> usize {
         usize::from(self as u8 & 1)
@@ -198,11 +202,13 @@ impl Offer {
 pub struct SlotChange<const N: usize> {
     /// The slot's number.
     pub slot: u32,
-    /// Its holder, and whether it took the slot since the last cut (the former holder, if any, was then evicted).
+    /// Its holder, and whether it took the slot since the last cut (the former holder, if any, was
+    /// then evicted).
     pub key: [u8; N],
     /// Whether the slot was taken or emptied since the last cut.
     pub taken: bool,
-    /// The exact weight held; 0 when the slot is empty, or its holder was exchanged in and has not been hit since.
+    /// The exact weight held; 0 when the slot is empty, or its holder was exchanged in and has not
+    /// been hit since.
     pub count: u64,
 }
 
@@ -210,8 +216,8 @@ pub struct SlotChange<const N: usize> {
 pub trait HeavyPart<const N: usize> {
     /// Which kind it is.
     fn kind(&self) -> HeavyKind;
-    /// Offers one item. `out` may be written to in any case, and holds what is handed on if the answer is
-    /// [`Offer::HandedOn`]: so the caller can lay out a buffer without a branch.
+    /// Offers one item. `out` may be written to in any case, and holds what is handed on if the
+    /// answer is [`Offer::HandedOn`]: so the caller can lay out a buffer without a branch.
     fn offer(&mut self, h: KeyHash, key: &[u8; N], weight: u32, out: &mut HandedOn<N>) -> Offer;
     /// Offers up to [`CHUNK`] items in order; how many entries of `out` were filled.
     fn offer_chunk(
@@ -229,9 +235,9 @@ pub trait HeavyPart<const N: usize> {
         }
         filled
     }
-    /// A key passed and was counted; the sketch itself now estimates it at `light`. If the key takes a slot for it, the
-    /// former holder's exact weight, if any, is handed on. Asked only of kinds that
-    /// [see the sketch](HeavyKind::sees_sketch).
+    /// A key passed and was counted; the sketch itself now estimates it at `light`. If the key
+    /// takes a slot for it, the former holder's exact weight, if any, is handed on. Asked only of
+    /// kinds that [see the sketch](HeavyKind::sees_sketch).
     fn after_pass(&mut self, h: KeyHash, key: &[u8; N], light: u64) -> Option<HandedOn<N>> {
         let _ = (h, key, light);
         None

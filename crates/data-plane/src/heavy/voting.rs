@@ -1,21 +1,24 @@
 //! The paper's heavy filter `HF` (Algorithm 1): one key per slot, defended by votes.
 //!
-//! A slot holds a key, `new` (the weight of its key since it took the slot) and `old` (the weight of other keys that
-//! came by since). When `vote_ratio · new <= old` the holder is evicted. The paper's ratio is 1 (its text and reference
-//! code say `<=`, its pseudocode `<`: we take `<=`); 8, as in Elastic Sketch, keeps elephants in small tables.
+//! A slot holds a key, `new` (the weight of its key since it took the slot) and `old` (the weight
+//! of other keys that came by since). When `vote_ratio · new <= old` the holder is evicted. The
+//! paper's ratio is 1 (its text and reference code say `<=`, its pseudocode `<`: we take `<=`); 8,
+//! as in Elastic Sketch, keeps elephants in small tables.
 //!
 //! # Speed
 //!
-//! On skewed streams a good half of the items hit, and which half is not predictable, so hit and miss share one path
-//! without a branch ([`core::hint::select_unpredictable`]; the optimiser turns a plain `if` back into a branch). `new`
-//! and `old` sit in one word, so that the item's weight is added to one or the other by one addition. Only an eviction
-//! is a branch of its own: selecting *everything*, evictions included, was slower by a third (`cargo bench`).
+//! On skewed streams a good half of the items hit, and which half is not predictable, so hit and
+//! miss share one path without a branch ([`core::hint::select_unpredictable`]; the optimiser turns
+//! a plain `if` back into a branch). `new` and `old` sit in one word, so that the item's weight is
+//! added to one or the other by one addition. Only an eviction is a branch of its own: selecting
+//! *everything*, evictions included, was slower by a third (`cargo bench`).
 //!
 //! # Layout
 //!
-//! `key | new | old`, 4 bytes each for the counts, no padding. The top three bits of `new` are flags: *hot* (hit again
-//! after taking the slot), *taken* and *dirty* (since the last cut). A count that would come near the flags is flushed
-//! into the sketch, as an eviction. An empty slot has `new = 0` and `old` at its maximum, which loses any vote.
+//! `key | new | old`, 4 bytes each for the counts, no padding. The top three bits of `new` are
+//! flags: *hot* (hit again after taking the slot), *taken* and *dirty* (since the last cut). A
+//! count that would come near the flags is flushed into the sketch, as an eviction. An empty slot
+//! has `new = 0` and `old` at its maximum, which loses any vote.
 
 mod change;
 #[cfg(feature = "serde")]
@@ -35,7 +38,8 @@ const DIRTY: u64 = 1 << 29;
 const COUNT: u64 = DIRTY - 1;
 const EMPTY: u64 = 0xffff_ffff << 32;
 
-/// Byte arrays rather than integers: alignment 1, so that a slot of a 13-byte key takes 21 bytes, as accounted.
+/// Byte arrays rather than integers: alignment 1, so that a slot of a 13-byte key takes 21 bytes,
+/// as accounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Slot<const N: usize> {
@@ -94,13 +98,15 @@ impl<const N: usize> VotingFilter<N> {
 
 impl Rule {
     fn new(vote_ratio: u32) -> Self {
-        // Twice the limit stays clear of the flags, and `old`, which is below `vote_ratio · new`, of its 32 bits.
+        // Twice the limit stays clear of the flags, and `old`, which is below `vote_ratio · new`,
+        // of its 32 bits.
         let vote_ratio = u64::from(vote_ratio.max(1));
         Self { vote_ratio, limit: (1 << 28).min((1 << 31) / vote_ratio) }
     }
 }
 
-/// One item's vote. A function of the slot and the rule, not of the filter, so that a loop keeps them in registers.
+/// One item's vote. A function of the slot and the rule, not of the filter, so that a loop keeps
+/// them in registers.
 #[inline(always)]
 fn vote<const N: usize>(slot: &mut Slot<N>, rule: Rule, key: &[u8; N], weight: u32, out: &mut HandedOn<N>) -> Offer {
     debug_assert!(weight > 0 && u64::from(weight) < rule.limit);
@@ -119,7 +125,8 @@ fn vote<const N: usize>(slot: &mut Slot<N>, rule: Rule, key: &[u8; N], weight: u
     if hit { Offer::Absorbed } else { Offer::HandedOn }
 }
 
-/// The item takes the slot, or its key's count has grown to the limit. `counts` is from before the item.
+/// The item takes the slot, or its key's count has grown to the limit. `counts` is from before the
+/// item.
 #[inline(always)]
 fn change_hands<const N: usize>(
     slot: &mut Slot<N>,
@@ -163,8 +170,9 @@ impl<const N: usize> HeavyPart<N> for VotingFilter<N> {
         let slots = &mut self.slots[..];
         let rule = self.rule;
         let seed = *seed;
-        // All hashes first: an eviction is a branch that is often mispredicted, and the sooner it is known the less is
-        // lost. With the hash in the same loop a batch ran at 2.0 times the yardstick of `cargo bench`, so at 2.2.
+        // All hashes first: an eviction is a branch that is often mispredicted, and the sooner it
+        // is known the less is lost. With the hash in the same loop a batch ran at 2.0 times the
+        // yardstick of `cargo bench`, so at 2.2.
         let mut indices = [0u32; CHUNK];
         for (index, key) in indices.iter_mut().zip(keys) {
             *index = seed.hash(key).slot(slots.len() as u32) as u32;
@@ -240,7 +248,8 @@ mod tests {
         );
     }
 
-    /// Key 0 is all zero bytes, as an empty slot is: it must not count as a hit there, nor be hot at once.
+    /// Key 0 is all zero bytes, as an empty slot is: it must not count as a hit there, nor be hot
+    /// at once.
     #[test]
     fn the_zero_key_takes_an_empty_slot_like_any_other() {
         let mut heavy = VotingFilter::<4>::new(1, 1).unwrap();

@@ -1,9 +1,10 @@
 //! Changes that wait to be sent, in one buffer.
 //!
-//! Records grow from the front. They are packed into whole bytes, and a number in each says in which
-//! order they came, so that sorting by set keeps the order within a set. A record has no tag: at the
-//! flush the newcomer's is read from the table, where the newest slots of a set are the newcomers of the
-//! batch. Only a newcomer that has left again within the batch has its tag kept, at the back of the buffer.
+//! Records grow from the front. They are packed into whole bytes, and a number in each says in
+//! which order they came, so that sorting by set keeps the order within a set. A record has no tag:
+//! at the flush the newcomer's is read from the table, where the newest slots of a set are the
+//! newcomers of the batch. Only a newcomer that has left again within the batch has its tag kept,
+//! at the back of the buffer.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -184,8 +185,8 @@ impl Batch {
         self.layout.unpack(u64::from_le_bytes(word))
     }
 
-    /// Where the newcomer of record `at` is, of a sorted batch: in which way of its set, or, if it has
-    /// left again, its tag. `end` is where the records of the set end.
+    /// Where the newcomer of record `at` is, of a sorted batch: in which way of its set, or, if it
+    /// has left again, its tag. `end` is where the records of the set end.
     pub fn newcomer(&self, at: usize, end: usize) -> Result<usize, u128> {
         let mut way = WAYS - 1;
         for later in at + 1..end {

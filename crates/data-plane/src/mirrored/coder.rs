@@ -1,11 +1,12 @@
 //! A binary range coder with adaptive bits.
 //!
-//! The coder of LZMA: a range of 32 bits, carries propagated into bytes that are held back. Each modelled
-//! bit costs a multiplication, bits without a model a shift. Both directions run the same code
-//! ([`Coder`]): what the encoder is told, the decoder returns.
+//! The coder of LZMA: a range of 32 bits, carries propagated into bytes that are held back. Each
+//! modelled bit costs a multiplication, bits without a model a shift. Both directions run the same
+//! code ([`Coder`]): what the encoder is told, the decoder returns.
 //!
 //! Why by hand: the coders that are published want a whole buffer, an allocator or the standard
-//! library. This one hands its bytes on in pieces of at most [`CHUNK`], so that a device needs no room for a message.
+//! library. This one hands its bytes on in pieces of at most [`CHUNK`], so that a device needs no
+//! room for a message.
 
 /// Bytes are handed on in pieces of at most this many: what one byte can say.
 pub const CHUNK: usize = 255;
@@ -36,8 +37,8 @@ impl Bit {
     }
 }
 
-/// One direction of coding. Whatever is coded is returned, so that one description of a message serves
-/// for writing and for reading; a decoder ignores what it is given.
+/// One direction of coding. Whatever is coded is returned, so that one description of a message
+/// serves for writing and for reading; a decoder ignores what it is given.
 pub trait Coder {
     /// Codes a bit by a model.
     fn bit(&mut self, model: &mut Bit, bit: bool) -> bool;
@@ -125,7 +126,8 @@ impl<F: FnMut(&[u8])> Writing<'_, F> {
 
     /// Ends the message: whatever is left goes out, and the encoder starts again.
     pub fn finish(mut self) {
-        // The shortest number in the range: bytes that would be 0 are left out, a reader takes them for that.
+        // The shortest number in the range: bytes that would be 0 are left out, a reader takes them
+        // for that.
         let (low, range) = (self.encoder.low, u64::from(self.encoder.range));
         let short = [24, 16, 8].into_iter().find_map(|bits| {
             let number = ((low >> bits) + 1) << bits;
@@ -170,8 +172,8 @@ impl<F: FnMut(&[u8])> Coder for Writing<'_, F> {
     }
 }
 
-/// Reads what [`Writing`] wrote. Never fails: after the end it reads zeros, and what nobody wrote reads
-/// as something.
+/// Reads what [`Writing`] wrote. Never fails: after the end it reads zeros, and what nobody wrote
+/// reads as something.
 #[derive(Clone, Debug)]
 pub struct RangeDecoder<'a> {
     code: u32,

@@ -1,24 +1,27 @@
-//! The mirrored heavy part: an exact count of every key, for as long as the link takes what is evicted.
+//! The mirrored heavy part: an exact count of every key, for as long as the link takes what is
+//! evicted.
 //!
 //! From the naive idea to this one:
 //!
 //! 1. *A hash map of counts* is exact, and has an entry for every key: too much for a device.
-//! 2. *A flow cache* has a fixed table. A new key in a full place sends the old one's key and count up the link.
-//!    Exact, at the price of a whole key per miss. (NetFlow and IPFIX exporters do this.)
-//! 3. *A compact cache* does not store what a key's place already says ([`code`]), and counts in a few
-//!    bits: a count that is full is sent, and starts again. The same memory holds twice the keys.
-//! 4. *A mirrored cache* sends who *came*, not who left. The control plane replays every change and so knows who
-//!    sits where ([`Mirror`]): the victim's key costs nothing. Changes are collected, sorted by set, and
-//!    entropy-coded by models that adapt ([`model`]).
+//! 2. *A flow cache* has a fixed table. A new key in a full place sends the old one's key and count
+//!    up the link. Exact, at the price of a whole key per miss. (NetFlow and IPFIX exporters do
+//!    this.)
+//! 3. *A compact cache* does not store what a key's place already says ([`code`]), and counts in a
+//!    few bits: a count that is full is sent, and starts again. The same memory holds twice the
+//!    keys.
+//! 4. *A mirrored cache* sends who *came*, not who left. The control plane replays every change and
+//!    so knows who sits where ([`Mirror`]): the victim's key costs nothing. Changes are collected,
+//!    sorted by set, and entropy-coded by models that adapt ([`model`]).
 //!
-//! No slot changes its holder without a record of it. At a cut the counts of all slots are sent as well and
-//! start again from 0; then the control plane has every count exactly.
+//! No slot changes its holder without a record of it. At a cut the counts of all slots are sent as
+//! well and start again from 0; then the control plane has every count exactly.
 //!
 //! # Who has to leave
 //!
-//! A slot has two bits that count its hits, up to three. A newcomer takes the slot with the fewest hits,
-//! and what that slot had is taken off all slots of the set: hits grow old only as newcomers come. Among
-//! slots with as few hits, [`Policy`] decides.
+//! A slot has two bits that count its hits, up to three. A newcomer takes the slot with the fewest
+//! hits, and what that slot had is taken off all slots of the set: hits grow old only as newcomers
+//! come. Among slots with as few hits, [`Policy`] decides.
 //!
 //! ```
 //! use ucl_data_plane::mirrored::{Mirror, MirroredPart, MirroredShape, Pieces};
@@ -180,7 +183,8 @@ impl<const N: usize> MirroredPart<N> {
     fn full(&mut self, set: u32, way: usize, times: u64, out: &mut impl FnMut(Pieces<'_>)) {
         let waiting = Waiting::Full { way, times };
         if !self.batch.holds(&waiting) {
-            // Too much for a record that waits: a message of its own, after all that came before it.
+            // Too much for a record that waits: a message of its own, after all that came before
+            // it.
             self.flush(out);
             let mut coder = Writing { encoder: &mut self.encoder, out: |bytes: &[u8]| out(Pieces::Bytes(bytes)) };
             self.models.record(&mut coder, 0, Record::Full { set, way, times });

@@ -1,7 +1,7 @@
 //! What a message says, and how likely each part of it is.
 //!
-//! One description for both directions ([`Coder`]). Models adapt as they go, from message to message;
-//! sender and receiver hold the same ones, and start anew together.
+//! One description for both directions ([`Coder`]). Models adapt as they go, from message to
+//! message; sender and receiver hold the same ones, and start anew together.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -21,8 +21,8 @@ pub enum Record {
     End,
 }
 
-/// Numbers that are small as a rule: how many bits they have, one by one, and then two bits by their
-/// own models.
+/// Numbers that are small as a rule: how many bits they have, one by one, and then two bits by
+/// their own models.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Small {
     bits: Vec<Bit>,
@@ -102,7 +102,8 @@ impl Long {
     }
 }
 
-/// A symbol of `bits` bits, each bit by what came before it. The models are those of a heap: 1 at the root.
+/// A symbol of `bits` bits, each bit by what came before it. The models are those of a heap: 1 at
+/// the root.
 #[inline]
 fn tree(coder: &mut impl Coder, models: &mut [Bit], bits: u32, symbol: u32) -> u32 {
     let mut node = 1;
@@ -289,7 +290,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// What was written is read, for every key size and any numbers, and by models that stay equal.
+        /// What was written is read, for every key size and any numbers, and by models that stay
+        /// equal.
         #[test]
         fn records_are_read_as_they_were_written(
             key_bytes in prop::sample::select(&[4usize, 8, 13, 16][..]),

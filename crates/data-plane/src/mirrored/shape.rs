@@ -22,13 +22,13 @@ pub struct MirroredShape {
 
 /// Who has to leave among the slots with the fewest hits.
 ///
-/// Bytes an item in 64KB, one cut at the end (`ucl eval --method ucl-exact`): Zipf(1.1), 2M items over
-/// 100K random 4-byte keys 0.372 with `Skewed` and 0.421 with `Flows`; `caida-like`, a million packets,
-/// 1.029 and 1.015.
+/// Bytes an item in 64KB, one cut at the end (`ucl eval --method ucl-exact`): Zipf(1.1), 2M items
+/// over 100K random 4-byte keys 0.372 with `Skewed` and 0.421 with `Flows`; `caida-like`, a million
+/// packets, 1.029 and 1.015.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// The same keys stay frequent: newcomers have to earn their first hit, and who has counted least
-    /// leaves, of those the oldest.
+    /// The same keys stay frequent: newcomers have to earn their first hit, and who has counted
+    /// least leaves, of those the oldest.
     Skewed,
     /// Flows come and go: newcomers start with a hit, and the oldest leaves.
     Flows,
@@ -57,7 +57,8 @@ const BUFFER: usize = 9;
 const LEAST_BUFFER: usize = 128;
 
 impl MirroredShape {
-    /// The shape for keys of `key_bytes` bytes in a budget, with everything counted; `None` if it is too small.
+    /// The shape for keys of `key_bytes` bytes in a budget, with everything counted; `None` if it
+    /// is too small.
     ///
     /// ```
     /// use ucl_data_plane::mirrored::{MirroredPart, MirroredShape};

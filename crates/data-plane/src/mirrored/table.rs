@@ -1,7 +1,8 @@
 //! The slots, really packed: a set of eight slots of `w` bits takes `w` bytes.
 //!
 //! A slot is, from its lowest bit: how often it was hit of late ([`POLICY_BITS`]), its count, the
-//! quotient and the rest of its key. Slots of a set stand in the order in which their holders came, so that `way` says how old a holder is.
+//! quotient and the rest of its key. Slots of a set stand in the order in which their holders came,
+//! so that `way` says how old a holder is.
 
 use alloc::vec::Vec;
 
@@ -68,8 +69,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table in which way `w` of every set is held by tag `w` with a count of 0: no slot is ever empty,
-    /// and none needs a bit to say so.
+    /// A table in which way `w` of every set is held by tag `w` with a count of 0: no slot is ever
+    /// empty, and none needs a bit to say so.
     pub fn new(layout: SlotLayout, sets: u32) -> Self {
         let width = layout.width();
         let mut table = Self { layout, width, sets, bytes: alloc::vec![0; Self::bytes_of(&layout, sets)] };
@@ -122,7 +123,8 @@ impl Table {
     #[inline(always)]
     pub fn find<const N: usize>(&self, set: u32, tag: &Tag) -> Option<usize> {
         let (low, bits) = (self.layout.low_bits(), self.layout.quotient_bits);
-        // All eight are compared, without a branch between them: which one it is cannot be foreseen.
+        // All eight are compared, without a branch between them: which one it is cannot be
+        // foreseen.
         let mut found = 0u32;
         for way in 0..WAYS {
             let place = self.place(set, way);

@@ -1,13 +1,15 @@
 //! Changes in mid-stream: other hashes, other sizes, a new cycle.
 //!
-//! A conventional sketch whose hash functions change has lost its past: its counters no longer say whose they are. Here
-//! the counters are sent off first (a cut), under the configuration that they were counted in, and new ones start from zero
-//! with an empty Bloom filter: a new *segment*. A key's count is the sum over its segments, so nothing is lost and nothing
-//! is counted twice. (The paper's "Coping with Sketch Changes" goes on in the same counters, with new columns; see
+//! A conventional sketch whose hash functions change has lost its past: its counters no longer say
+//! whose they are. Here the counters are sent off first (a cut), under the configuration that they
+//! were counted in, and new ones start from zero with an empty Bloom filter: a new *segment*. A
+//! key's count is the sum over its segments, so nothing is lost and nothing is counted twice. (The
+//! paper's "Coping with Sketch Changes" goes on in the same counters, with new columns; see
 //! `ucl_control_plane::ChangeKind`.)
 //!
-//! The heavy part holds exact counts, and keeps them: its keys move to their new slots, the largest first. One that finds its
-//! slot taken, or too few slots, enters the new segment's counters with its count, as if it had been evicted there.
+//! The heavy part holds exact counts, and keeps them: its keys move to their new slots, the largest
+//! first. One that finds its slot taken, or too few slots, enters the new segment's counters with
+//! its count, as if it had been evicted there.
 
 use alloc::vec::Vec;
 
@@ -20,8 +22,9 @@ use crate::table::{OutOfMemory, reserve};
 use crate::totals::StreamTotals;
 
 impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
-    /// Ends the segment and goes on in another configuration: other hashes (a new seed), other sizes, or both. Keys keep
-    /// their format. For the moment of the change both sketches are in memory.
+    /// Ends the segment and goes on in another configuration: other hashes (a new seed), other
+    /// sizes, or both. Keys keep their format. For the moment of the change both sketches are in
+    /// memory.
     ///
     /// ```
     /// use ucl_data_plane::{Config, DataPlane, KeyFormat, Report, ReportRule, Shape};
@@ -56,8 +59,8 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
         Ok(())
     }
 
-    /// Starts a new cycle, from zero: nothing was ever inserted. What the sink has not been told in a cut is gone.
-    /// `keep_weights` is for a control plane that has trained a network.
+    /// Starts a new cycle, from zero: nothing was ever inserted. What the sink has not been told in
+    /// a cut is gone. `keep_weights` is for a control plane that has trained a network.
     pub fn reset(&mut self, keep_weights: bool, sink: &mut impl ReportSink) {
         let config = self.light.config;
         self.heavy.clear();
@@ -68,7 +71,8 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
 
     /// What the heavy part holds, the largest first.
     fn holders(&self) -> Result<Vec<([u8; N], u64, bool)>, OutOfMemory> {
-        // What holds a slot with nothing in it (exchanged in, never hit since) has all its weight in the counters.
+        // What holds a slot with nothing in it (exchanged in, never hit since) has all its weight
+        // in the counters.
         let holders = || self.heavy.entries().filter(|&(_, _, count, _)| count > 0);
         let mut all = Vec::new();
         reserve(&mut all, holders().count())?;
@@ -82,7 +86,8 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
         for (key, count, hot) in holders {
             let hash = self.light.seed.hash(&key);
             if self.light.config.keys == KeyFormat::Digest {
-                // A long key goes through the filter when it is first seen, not when it leaves its slot: it has been seen.
+                // A long key goes through the filter when it is first seen, not when it leaves its
+                // slot: it has been seen.
                 self.light.bloom.insert(hash);
             }
             if !self.heavy.place(hash, &key, count, hot) {

@@ -1,8 +1,9 @@
 //! Two data planes become one.
 //!
-//! Counters are linear, so those of the same configuration and seed add up (what overflows is carried to the sink: narrow
-//! counters alone are not a complete state); the heavy parts resolve slot by slot ([`HeavyChange::merge`]); the Bloom filters
-//! unite. Whose side something is on decides nothing: merging is commutative, and the total weight is exact in any order.
+//! Counters are linear, so those of the same configuration and seed add up (what overflows is
+//! carried to the sink: narrow counters alone are not a complete state); the heavy parts resolve
+//! slot by slot ([`HeavyChange::merge`]); the Bloom filters unite. Whose side something is on
+//! decides nothing: merging is commutative, and the total weight is exact in any order.
 
 use alloc::format;
 use alloc::string::String;
@@ -39,7 +40,8 @@ pub enum MergeError {
         /// There.
         theirs: String,
     },
-    /// Keep them apart: the weight of a stream stays below 2^63, as the control plane's counters do.
+    /// Keep them apart: the weight of a stream stays below 2^63, as the control plane's counters
+    /// do.
     #[error("the weight of both streams would pass 2^63: {ours} and {theirs}")]
     TotalWeight {
         /// Here.
@@ -98,8 +100,8 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
         joint_weight(ours, theirs).map(drop).ok_or(MergeError::TotalWeight { ours, theirs })
     }
 
-    /// Counts from now on what both have counted. The sink must know the reports of both: cut both before, so that what the
-    /// other one's counters hold is not sent twice.
+    /// Counts from now on what both have counted. The sink must know the reports of both: cut both
+    /// before, so that what the other one's counters hold is not sent twice.
     ///
     /// ```
     /// use ucl_data_plane::{Config, DataPlane, KeyFormat, Report, ReportRule, Shape};

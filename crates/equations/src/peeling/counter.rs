@@ -1,6 +1,8 @@
-//! A counter while it is peeled: what remains in it, how many candidates it has, and the XOR of their positions.
+//! A counter while it is peeled: what remains in it, how many candidates it has, and the XOR of
+//! their positions.
 //!
-//! All three are needed together and counters are visited at random, so they sit side by side; in most systems in one word.
+//! All three are needed together and counters are visited at random, so they sit side by side; in
+//! most systems in one word.
 
 /// What peeling asks of a counter.
 pub(super) trait Counter: Copy {
@@ -69,8 +71,9 @@ impl Counter for Wide {
     }
 }
 
-/// For systems that [`Narrow::holds`]: 32 bits of mass, 16 of the number of candidates, 16 of their XOR. One number is read
-/// and written where it was three, in half the memory: an epoch (`cargo bench -p ucl-equations epoch`) peels in 0.83 of the time.
+/// For systems that [`Narrow::holds`]: 32 bits of mass, 16 of the number of candidates, 16 of their
+/// XOR. One number is read and written where it was three, in half the memory: an epoch
+/// (`cargo bench -p ucl-equations epoch`) peels in 0.83 of the time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Narrow(u64);
 

@@ -13,7 +13,8 @@ const RIGHT: i32 = 28;
 const TOP: i32 = 40;
 const BOTTOM: i32 = 52;
 
-/// Drawn by hand in pixels, as the bars are: the ticks are the budgets and the powers of ten, and no others.
+/// Drawn by hand in pixels, as the bars are: the ticks are the budgets and the powers of ten, and
+/// no others.
 pub(super) fn draw<B: DrawingBackend>(
     picture: &Picture<'_>,
     metric: &Metric,

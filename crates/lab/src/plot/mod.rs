@@ -1,7 +1,8 @@
 //! Plots the four errors against memory, or as bars for a single budget.
 //!
-//! All errors are on a logarithmic axis; an error of 0 has no place there and sits at its lower edge, which a note then says. With
-//! several seeds a point is their mean and a thin line goes from the smallest to the largest.
+//! All errors are on a logarithmic axis; an error of 0 has no place there and sits at its lower
+//! edge, which a note then says. With several seeds a point is their mean and a thin line goes from
+//! the smallest to the largest.
 //!
 //! [`Figure`] draws anything else: panels of lines or bars over linear or logarithmic axes.
 //!
@@ -204,7 +205,8 @@ pub fn svg(rows: &[Row]) -> Result<String, PlotError> {
     Ok(text)
 }
 
-/// Makes the embedded font known, once. Its name stays general: an SVG is shown with the reader's own fonts.
+/// Makes the embedded font known, once. Its name stays general: an SVG is shown with the reader's
+/// own fonts.
 fn register_font() {
     static DONE: OnceLock<()> = OnceLock::new();
     DONE.get_or_init(|| {

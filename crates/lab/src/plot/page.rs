@@ -18,7 +18,8 @@ const MARGIN: u32 = 24;
 
 pub(super) type DrawResult<B> = Result<(), DrawingAreaErrorKind<<B as DrawingBackend>::ErrorType>>;
 
-/// Ten colours that can be told apart, also by most who do not see all of them; then again, with other marks.
+/// Ten colours that can be told apart, also by most who do not see all of them; then again, with
+/// other marks.
 const COLOURS: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -36,7 +37,8 @@ pub(super) fn colour(method: usize) -> RGBColor {
     COLOURS[method % COLOURS.len()]
 }
 
-/// Sizes are even: the drawing library cuts off half pixels, up or down by letter, and full stops would hover.
+/// Sizes are even: the drawing library cuts off half pixels, up or down by letter, and full stops
+/// would hover.
 pub(super) fn text<'a>(size: u32, horizontal: HPos, vertical: VPos) -> TextStyle<'a> {
     debug_assert!(size.is_multiple_of(2));
     (FONT_NAME, size).into_font().color(&INK).pos(Pos::new(horizontal, vertical))

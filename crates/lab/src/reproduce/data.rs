@@ -1,5 +1,5 @@
-//! The paper's data: found in a folder, checked against what is known of it, or replaced by something generated that
-//! says so.
+//! The paper's data: found in a folder, checked against what is known of it, or replaced by
+//! something generated that says so.
 //!
 //! | dataset | files | without one |
 //! |---|---|---|
@@ -8,7 +8,8 @@
 //! | CAIDA | `caida*.pcap`, `.pcapng`, `.bin` (13-byte five-tuples) | generated packets |
 //! | Zipf 1.2 to 1.5 | none | always generated |
 //!
-//! A file is known by the SHA-256 of its content, unpacked, so that `retail.dat` and `retail.dat.gz` are the same.
+//! A file is known by the SHA-256 of its content, unpacked, so that `retail.dat` and
+//! `retail.dat.gz` are the same.
 
 use std::fmt::Write;
 use std::fs::File;

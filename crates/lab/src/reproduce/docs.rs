@@ -1,8 +1,10 @@
 //! Writes `docs/results.md` from stored results, and checks that it is up to date.
 //!
-//! A run with `--docs DIR` keeps what it measured in `DIR/results/SPEC.json`, and writes `DIR/results.md` and `DIR/figures` from all that is kept there.
-//! [`check`] does the same in memory and compares: a page that was not written from the kept data, or data that was measured by another
-//! definition of the experiment than the present one, is an error that names the command to run.
+//! A run with `--docs DIR` keeps what it measured in `DIR/results/SPEC.json`, and writes
+//! `DIR/results.md` and `DIR/figures` from all that is kept there. [`check`] does the same in
+//! memory and compares: a page that was not written from the kept data, or data that was measured
+//! by another definition of the experiment than the present one, is an error that names the command
+//! to run.
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +36,8 @@ struct Kept {
 /// Tables beyond so many rows stay out of the page; they are in the report.
 const MOST_ROWS: usize = 40;
 
-/// A digest of a spec's plan: it changes when jobs come, go or are named otherwise, whoever is registered.
+/// A digest of a spec's plan: it changes when jobs come, go or are named otherwise, whoever is
+/// registered.
 fn definition(spec: &Spec, scope: &Scope) -> String {
     let mut hasher = Sha256::new();
     hasher.update(spec.name);

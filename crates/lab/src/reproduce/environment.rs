@@ -38,8 +38,9 @@ pub(super) fn now() -> String {
     utc(since.as_secs())
 }
 
-/// Seconds since 1970 as a date. By hand: nothing else here needs a calendar. The algorithm is the usual one, with years
-/// that begin in March so that the leap day comes last (Hinnant, "chrono-compatible low-level date algorithms").
+/// Seconds since 1970 as a date. By hand: nothing else here needs a calendar. The algorithm is the
+/// usual one, with years that begin in March so that the leap day comes last (Hinnant,
+/// "chrono-compatible low-level date algorithms").
 fn utc(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
     let (era, day_of_era) = (days / 146_097, days % 146_097);

@@ -5,10 +5,12 @@
 //!              outcomes -> tables (.md, .csv), figures (.svg, .png), report.html, a dated result
 //! ```
 //!
-//! - A [`Spec`](crate::specs::Spec) is one experiment: a plan of [`Job`]s and what is to be seen of their [`Outcome`]s.
-//! - A job has a stable name. What it found is stored as soon as it is done, so that a run can be stopped and resumed; a job
-//!   is done again only if its data has changed.
-//! - Jobs that measure time run alone; all others run side by side. No figure but times depends on that.
+//! - A [`Spec`](crate::specs::Spec) is one experiment: a plan of [`Job`]s and what is to be seen of
+//!   their [`Outcome`]s.
+//! - A job has a stable name. What it found is stored as soon as it is done, so that a run can be
+//!   stopped and resumed; a job is done again only if its data has changed.
+//! - Jobs that measure time run alone; all others run side by side. No figure but times depends on
+//!   that.
 //! - [`Library`] has the data, and says what it is; [`paper`] has what the paper prints.
 //!
 //! ```

@@ -1,5 +1,5 @@
-//! `ablation`: parts of the network and of its loss taken away, and classic decoders in its place (paper: figure `ablation_1`, table
-//! `entropy_ab`).
+//! `ablation`: parts of the network and of its loss taken away, and classic decoders in its place
+//! (paper: figure `ablation_1`, table `entropy_ab`).
 
 use ucl_sketch::learned::Config;
 

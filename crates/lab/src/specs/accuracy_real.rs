@@ -1,5 +1,5 @@
-//! `accuracy-real`: AAE, ARE, WMRD and entropy error against memory, on the three real streams (paper: figure `performance`, table
-//! `entropy`).
+//! `accuracy-real`: AAE, ARE, WMRD and entropy error against memory, on the three real streams
+//! (paper: figure `performance`, table `entropy`).
 
 use super::beside::beside_the_paper;
 use super::common::{ERRORS, SYSTEMS, by_memory, compare, error_figure, kilobytes, values};

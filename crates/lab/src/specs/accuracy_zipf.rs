@@ -1,5 +1,5 @@
-//! `accuracy-zipf`: the errors of `accuracy-real` on Zipf streams of skew 1.2 to 1.5 (paper: figure `performance_zipf`, table
-//! `entropy_zipf`).
+//! `accuracy-zipf`: the errors of `accuracy-real` on Zipf streams of skew 1.2 to 1.5 (paper: figure
+//! `performance_zipf`, table `entropy_zipf`).
 
 use super::accuracy_real::errors;
 use super::common::{SYSTEMS, compare, kilobytes};

@@ -9,7 +9,8 @@ pub(super) struct Beside {
     pub(super) remarks: Vec<String>,
 }
 
-/// Sets what the paper prints under `label` beside the outcomes with the same dataset, memory and method.
+/// Sets what the paper prints under `label` beside the outcomes with the same dataset, memory and
+/// method.
 pub(super) fn beside_the_paper(outcomes: &[Outcome], label: &str, figure: &str) -> Beside {
     let title = format!("The paper's `{label}` beside ours ({})", figure.replace('_', " "));
     let name = format!("paper-{}", label.replace([':', '_'], "-"));

@@ -67,7 +67,8 @@ fn measure(bench: &crate::reproduce::Bench<'_>, options: &ChangesOptions) -> Res
         finding.note(&format!("old_are_{moment}"), row.are_before);
         finding.note(&format!("violations_{moment}"), row.bound_violations.map(|n| n as f64));
     }
-    // A Count-Min that answers from empty or misread counters has not recovered, however small its errors look.
+    // A Count-Min that answers from empty or misread counters has not recovered, however small its
+    // errors look.
     let back = rows.iter().find(|row| row.recovered && row.bound_violations.is_some());
     finding.note("windows_to_recover", back.and_then(|row| row.windows).map(|windows| windows as f64));
     finding.note("seconds_to_recover", back.map(|row| row.seconds));

@@ -1,4 +1,5 @@
-//! What the specs share: a job that measures one method, groups of outcomes, tables and panels of them.
+//! What the specs share: a job that measures one method, groups of outcomes, tables and panels of
+//! them.
 
 use ucl_sketch::Bytes;
 
@@ -16,7 +17,8 @@ pub(super) const ERRORS: [(&str, &str); 4] = [
     ("entropy_error", "entropy error (bits, weighted by frequency)"),
 ];
 
-/// Every system of the paper's main comparison, ours first, then those that the paper does not have.
+/// Every system of the paper's main comparison, ours first, then those that the paper does not
+/// have.
 pub(super) const SYSTEMS: [&str; 15] = [
     "ucl-learned",
     "ucl-refined",
@@ -65,7 +67,8 @@ impl Case {
     pub(super) fn new(dataset: Dataset, method: &'static str, budget: usize, seed: u64, scope: &Scope) -> Self {
         let trained = matches!(method, "ucl-learned" | "ucl-refined");
         let epochs = trained.then(|| scope.epochs());
-        // Nobody tells a sketch how many keys will come, but who puts one on a backbone link knows that they are many.
+        // Nobody tells a sketch how many keys will come, but who puts one on a backbone link knows
+        // that they are many.
         let expected_keys = (dataset == Dataset::Caida).then_some(100_000);
         Self {
             dataset,
@@ -226,8 +229,8 @@ pub(super) fn kilobytes(sizes: &[usize]) -> Vec<usize> {
     sizes.iter().map(|size| size << 10).collect()
 }
 
-/// A number from a key's bytes: FNV-1a, then stirred, so that every bit depends on every byte. For choosing keys at random
-/// in the same way on every machine.
+/// A number from a key's bytes: FNV-1a, then stirred, so that every bit depends on every byte. For
+/// choosing keys at random in the same way on every machine.
 pub(super) fn mix(key: &[u8], seed: u64) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let hash = key.iter().fold(start, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));

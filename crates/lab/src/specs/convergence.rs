@@ -1,4 +1,5 @@
-//! `convergence`: the training loss of the paper's network, plain and logarithmic (paper: figure `fig:losses`).
+//! `convergence`: the training loss of the paper's network, plain and logarithmic (paper: figure
+//! `fig:losses`).
 
 use super::common::{Case, kilobytes, values};
 use super::{Presentation, Spec};

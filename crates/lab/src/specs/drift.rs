@@ -1,14 +1,16 @@
 //! `drift`: what a stream that changes under way does to the answers (paper: table `tab:burst`).
 //!
-//! The paper's procedure, as far as it tells: 15% of the keys are chosen. *Temporal*: from some moment on each of their occurrences counts 2,
-//! 10, 20 or 50 times. *Spatial*: from then on the most frequent 10% of the keys keep 90, 75, 50 or 25% of their volume, and the rest of it goes
-//! to the chosen keys. Here:
+//! The paper's procedure, as far as it tells: 15% of the keys are chosen. *Temporal*: from some
+//! moment on each of their occurrences counts 2, 10, 20 or 50 times. *Spatial*: from then on the
+//! most frequent 10% of the keys keep 90, 75, 50 or 25% of their volume, and the rest of it goes to
+//! the chosen keys. Here:
 //!
 //! ```text
 //! three windows as they are, train | one window changed -> ask (SW 0) | train -> ask (SW 1) | another, train -> SW 2 | two more -> SW 4
 //! ```
 //!
-//! The same is run without a change, and the degradation is by how many percent the ARE is above that.
+//! The same is run without a change, and the degradation is by how many percent the ARE is above
+//! that.
 
 use ucl_sketch::{DecoderKind, Fallback, KeyFormat, Settings, UclSketch};
 use ucl_streams::ExactCounts;
@@ -217,7 +219,8 @@ fn relative_error(sketch: &mut UclSketch, truth: &ExactCounts) -> Result<f64, St
     Ok(truth.iter().map(error).sum::<f64>() / truth.distinct().max(1) as f64)
 }
 
-/// By how many percent the ARE is above that of the stream that did not change; the mean over the seeds of both.
+/// By how many percent the ARE is above that of the stream that did not change; the mean over the
+/// seeds of both.
 fn degradation(outcomes: &[Outcome], method: &str, change: &str, moment: usize) -> Option<f64> {
     let figure = format!("are_sw{moment}");
     let of = |change| mean(outcomes, &[("method", method), ("change", change)], &figure);

@@ -1,5 +1,5 @@
-//! `equation-based`: the systems that solve equations, against each other (paper, appendix: figures `fig:equation_sketch_performance`,
-//! `fig:es_throughput`, `fig:es_decoding`, table `tab:eae_es`).
+//! `equation-based`: the systems that solve equations, against each other (paper, appendix: figures
+//! `fig:equation_sketch_performance`, `fig:es_throughput`, `fig:es_decoding`, table `tab:eae_es`).
 
 use super::beside::beside_the_paper;
 use super::common::{Case, ERRORS, What, by_memory, error_figure, kilobytes, mean, spread, values};

@@ -1,8 +1,11 @@
-//! `frontier`: accuracy against uplink against memory, with the two ways to make no error beside it.
+//! `frontier`: accuracy against uplink against memory, with the two ways to make no error beside
+//! it.
 //!
-//! Three prices buy accuracy: bytes where the stream is seen, bytes sent, and work behind. The figure has a panel a memory: across the bytes sent per item, up the
-//! AAE. A line joins the intervals of one mode, from frequent cuts (right) to rare ones (left); EM's joins counter widths. `send-keys` sends every key and
-//! makes no error; `exact-map` sends nothing and makes none either, where it fits.
+//! Three prices buy accuracy: bytes where the stream is seen, bytes sent, and work behind. The
+//! figure has a panel a memory: across the bytes sent per item, up the AAE. A line joins the
+//! intervals of one mode, from frequent cuts (right) to rare ones (left); EM's joins counter
+//! widths. `send-keys` sends every key and makes no error; `exact-map` sends nothing and makes none
+//! either, where it fits.
 
 use ucl_sketch::CounterBits;
 

@@ -1,8 +1,9 @@
-//! `recovery-cost`: how long it takes to decode all keys, and how large the network is, against the number of keys (paper: figure
-//! `ablation_2`).
+//! `recovery-cost`: how long it takes to decode all keys, and how large the network is, against the
+//! number of keys (paper: figure `ablation_2`).
 //!
-//! Systems of a 4x1024 sketch whose keys have random columns and Zipf counts, up to 500,000 keys. A network's time does not depend on what it has
-//! learned, so it trains for one step. Parameters without shared buckets are linear in the buckets, and are computed from networks of one and two.
+//! Systems of a 4x1024 sketch whose keys have random columns and Zipf counts, up to 500,000 keys. A
+//! network's time does not depend on what it has learned, so it trains for one step. Parameters
+//! without shared buckets are linear in the buckets, and are computed from networks of one and two.
 
 use std::time::Instant;
 
@@ -35,7 +36,8 @@ fn jobs(scope: &Scope) -> Vec<Job> {
         &[1_000, 5_000, 20_000, 100_000, 500_000],
         &[500, 1_000],
     );
-    // OMP's price grows with the square of what it names; with --quick it stops where that takes minutes.
+    // OMP's price grows with the square of what it names; with --quick it stops where that takes
+    // minutes.
     let most_omp = scope.extent.choose(usize::MAX, 5_000, 500);
     let mut jobs = Vec::new();
     for &keys in keys {

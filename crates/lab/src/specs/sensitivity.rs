@@ -1,5 +1,5 @@
-//! `sensitivity`: one setting of the network at a time, on Kosarak with 64KB (paper: figures `bucket_ae`, `hd_ae`, `bucket_usage`,
-//! `hd_usage`; ranges of table `model_parameters`).
+//! `sensitivity`: one setting of the network at a time, on Kosarak with 64KB (paper: figures
+//! `bucket_ae`, `hd_ae`, `bucket_usage`, `hd_usage`; ranges of table `model_parameters`).
 
 use ucl_sketch::learned::Config;
 

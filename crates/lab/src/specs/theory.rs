@@ -1,12 +1,16 @@
-//! `theory`: the paper's lemmas and theorems beside what is measured (labels `lemma2`, `theorem2`, `theorem3`, table `anlysis_table`).
+//! `theory`: the paper's lemmas and theorems beside what is measured (labels `lemma2`, `theorem2`,
+//! `theorem3`, table `anlysis_table`).
 //!
-//! - **Lemma 2** bounds the expected share of keys that a Bloom filter loses by `1 - exp(-kK/m)`, the chance that *one* bit is set. That all `k` bits
-//!   are set is far less likely: the estimate beside it takes the power `k`, and averages over the keys as they come.
-//! - **Theorem 3** asks for rank `n` of `A` stacked on `A T_p`. A transformation scales: hot keys grow in proportion, all by one factor; a
-//!   cold key that is raised grows by one. So `T_p` is diagonal, and column `i` of the stack is column `i` of `A` times its factors. Two hot keys have the
-//!   same factors in every transformation, so a transformation cannot tell them apart: only `A` can.
-//! - **Theorem 2** needs `(1 + sqrt 2) sigma_2s < 1`. For one-sparse vectors `sigma_2` is the largest share of counters that two keys have in
-//!   common, which is easy to compute.
+//! - **Lemma 2** bounds the expected share of keys that a Bloom filter loses by `1 - exp(-kK/m)`,
+//!   the chance that *one* bit is set. That all `k` bits are set is far less likely: the estimate
+//!   beside it takes the power `k`, and averages over the keys as they come.
+//! - **Theorem 3** asks for rank `n` of `A` stacked on `A T_p`. A transformation scales: hot keys
+//!   grow in proportion, all by one factor; a cold key that is raised grows by one. So `T_p` is
+//!   diagonal, and column `i` of the stack is column `i` of `A` times its factors. Two hot keys
+//!   have the same factors in every transformation, so a transformation cannot tell them apart:
+//!   only `A` can.
+//! - **Theorem 2** needs `(1 + sqrt 2) sigma_2s < 1`. For one-sparse vectors `sigma_2` is the
+//!   largest share of counters that two keys have in common, which is easy to compute.
 
 use ucl_data_plane::bloom::expected_coverage;
 use ucl_data_plane::{BloomFilter, BloomKind, HashSeed};
@@ -189,7 +193,8 @@ fn table_row(bench: &Bench<'_>, method: &'static str, epochs: usize) -> Result<F
         "cm" => of("width").map(|width| e / width * counts.iter().sum::<f64>()),
         "cs" => of("width").map(|width| (e / width).sqrt() * counts.iter().map(|x| x * x).sum::<f64>().sqrt()),
         "ucl-learned" => of("slots").zip(of("rows")).zip(of("width")).map(|((slots, rows), width)| {
-            // What the slots hold is not in the sketch. Beyond an eighth of the counters 2s columns cannot be disjoint, so s is that.
+            // What the slots hold is not in the sketch. Beyond an eighth of the counters 2s columns
+            // cannot be disjoint, so s is that.
             let sparse = rows * width / (2.0 * rows);
             counts.iter().skip((slots + sparse) as usize).sum::<f64>() / counts.len() as f64
         }),

@@ -1,8 +1,10 @@
-//! `throughput`: inserts and queries a second by key size, on Kosarak with 64KB (paper: figure `throughput`).
+//! `throughput`: inserts and queries a second by key size, on Kosarak with 64KB (paper: figure
+//! `throughput`).
 //!
-//! Keys of more than 4 bytes are Kosarak's with bytes appended, so the stream stays the same. Queries are for the items of the stream, in
-//! order. The paper puts a two-layer recurrent network before every insert of a learned Count-Min or Count Sketch, to stand for
-//! its oracle: `lcm-rnn` and `lcs-rnn`, beside `lcm` and `lcs` whose ideal oracle takes no time.
+//! Keys of more than 4 bytes are Kosarak's with bytes appended, so the stream stays the same.
+//! Queries are for the items of the stream, in order. The paper puts a two-layer recurrent network
+//! before every insert of a learned Count-Min or Count Sketch, to stand for its oracle: `lcm-rnn`
+//! and `lcs-rnn`, beside `lcm` and `lcs` whose ideal oracle takes no time.
 
 use super::common::{SYSTEMS, finding, mean, mix, seeds_note, spread, values};
 use super::{Presentation, Spec};
@@ -71,7 +73,8 @@ fn present(outcomes: &[Outcome]) -> Presentation {
     let sizes = values(outcomes, "key_bytes");
     let methods = values(outcomes, "method");
     let speeds = [("insert_mops", "inserts (million a second)"), ("query_mops", "queries (million a second)")];
-    // Some twenty systems side by side are bars; lines through the key sizes would lie on top of each other.
+    // Some twenty systems side by side are bars; lines through the key sizes would lie on top of
+    // each other.
     let ends: Vec<&str> = sizes.iter().take(1).chain(sizes.iter().skip(1).last()).copied().collect();
     let panel = |size: &str, (figure, title): (&str, &str)| {
         let speed = |method: &&str| {

@@ -1,5 +1,5 @@
-//! The systems that the lab can measure by itself: UCL-sketch with each of its decoders, the zoo of other systems, and two
-//! yardsticks that make no errors.
+//! The systems that the lab can measure by itself: UCL-sketch with each of its decoders, the zoo of
+//! other systems, and two yardsticks that make no errors.
 
 mod exact;
 mod mirrored;

@@ -62,7 +62,8 @@ impl Ucl {
         let sketch = match request.pass {
             Pass::Accuracy => builder.measure_uplink(true).build()?,
             Pass::Speed => {
-                // The same data plane and the same cuts, but behind them the decoder that does nothing until it is asked.
+                // The same data plane and the same cuts, but behind them the decoder that does
+                // nothing until it is asked.
                 let (config, interval) = builder.plan()?;
                 let idle = Settings { decoder: DecoderKind::Cm, ..settings };
                 builder.shape(config.shape).report_rule(config.rule).interval(interval).settings(idle).build()?
@@ -129,7 +130,8 @@ impl System for Ucl {
         }
         self.view = Some(view);
 
-        // Asking was free. Now the open epoch is closed, for what it takes on the wire to be counted.
+        // Asking was free. Now the open epoch is closed, for what it takes on the wire to be
+        // counted.
         let items = self.sketch.items();
         if self.sketch.interval().is_none_or(|interval| !items.is_multiple_of(interval)) {
             self.sketch.cut();

@@ -1,4 +1,5 @@
-//! The sparse products of a bucket, and what stands between them: rows of `LANES` samples, one row per key.
+//! The sparse products of a bucket, and what stands between them: rows of `LANES` samples, one row
+//! per key.
 
 use crate::kernels::vectorised;
 use crate::plan::Chunk;
@@ -25,8 +26,8 @@ fn column<'a>(system: &'a System<'_>, key: usize) -> (&'a [u32], Option<&'a [f32
 
 /// `product += a_k · values`, for the column `a_k` of one key.
 ///
-/// Key after key beats entry after entry (whose counters would stay in the second-level cache): the values are in
-/// registers, and loading them once per entry costs more than the misses.
+/// Key after key beats entry after entry (whose counters would stay in the second-level cache): the
+/// values are in registers, and loading them once per entry costs more than the misses.
 #[inline(always)]
 fn scatter<const LANES: usize>(system: &System<'_>, key: usize, values: &[f32; LANES], product: &mut [[f32; LANES]]) {
     let (indices, coefficients) = column(system, key);
@@ -82,7 +83,8 @@ fn gather<const LANES: usize>(
 }
 
 vectorised! {
-    /// `product += A x` for one bucket. Returns the sums of `x` over all keys and of the clamped `x` over hot ones.
+    /// `product += A x` for one bucket. Returns the sums of `x` over all keys and of the clamped
+    /// `x` over hot ones.
     fn measure<const LANES: usize>(
         system: &System<'_>, chunk: &Chunk, b: usize, outputs: &[f32], smallest: &[f32; LANES], product: &mut [f32],
     ) -> ([f32; LANES], [f32; LANES]) {
@@ -173,7 +175,8 @@ pub(crate) struct Equivariant<'a, const LANES: usize> {
 }
 
 vectorised! {
-    /// Turns `D(A z)` in `values` into the gradient by its logits; returns the bucket's share of the loss.
+    /// Turns `D(A z)` in `values` into the gradient by its logits; returns the bucket's share of
+    /// the loss.
     fn equivariant<const LANES: usize>(
         system: &System<'_>, chunk: &Chunk, b: usize, with: &Equivariant<'_, LANES>, values: &mut [f32],
     ) -> f64 {

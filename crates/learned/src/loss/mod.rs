@@ -3,19 +3,19 @@
 //! ```text
 //! mean (A D(y) - y)²  +  lambda · mean |D(y)|  +  mean (D(A z) - z)²,     z = T_p D(y), no gradient through z
 //! ```
-//! The first mean is over counters and samples, the others over keys and samples; everything is normalised. `A z` is a
-//! measurement like any other, so it passes through the same normalisation as `y`: the network sees `A z / scale(A z)`
-//! and its target is `z / scale(A z)`.
+//! The first mean is over counters and samples, the others over keys and samples; everything is
+//! normalised. `A z` is a measurement like any other, so it passes through the same normalisation
+//! as `y`: the network sees `A z / scale(A z)` and its target is `z / scale(A z)`.
 //!
 //! # How it is computed
 //!
-//! Three sweeps over the chunks of keys, each a parallel loop over tasks with private sums that are then added in
-//! order:
+//! Three sweeps over the chunks of keys, each a parallel loop over tasks with private sums that are
+//! then added in order:
 //!
 //! 1. `x = D(y)`, stored key-major, and `A x`; with it the residual and the hot keys' volume;
 //! 2. `A z` from the stored `x`, then its encoding;
-//! 3. per chunk `D(A z)`, its loss against `z` and its gradient, used on the spot and never stored, then the gradient
-//!    of the first two terms from the stored `x`.
+//! 3. per chunk `D(A z)`, its loss against `z` and its gradient, used on the spot and never stored,
+//!    then the gradient of the first two terms from the stored `x`.
 //!
 //! Encoder and embedding follow once for the whole batch.
 
@@ -139,7 +139,8 @@ impl<const LANES: usize> Workspace<LANES> {
 
 /// The mean loss of some of a batch's samples, its gradient added to `gradients`.
 ///
-/// `batch` is the size of the whole batch, of which `samples` (at most `LANES`) are a part; every mean is over it.
+/// `batch` is the size of the whole batch, of which `samples` (at most `LANES`) are a part; every
+/// mean is over it.
 pub(crate) fn add_gradient<const LANES: usize>(
     context: &Context<'_>,
     parameters: &[f32],
@@ -268,7 +269,8 @@ impl<const LANES: usize> Workspace<LANES> {
         by_modulation.fill(0.0);
         let buckets: Vec<usize> = tasks.iter().map(|t| plan.buckets_of(&t.chunks).len()).collect();
         let by_modulation = split(by_modulation, buckets.iter().map(|n| n * two_h));
-        // Unshared buckets write their gradients straight to their place; shared ones into the task's own copy.
+        // Unshared buckets write their gradients straight to their place; shared ones into the
+        // task's own copy.
         let own = |n: &usize| if layout.shared { 0 } else { n * layout.bucket.len };
         let own_blocks = split(&mut gradients[layout.encoder.len..], buckets.iter().map(own));
         tasks.par_iter_mut().zip(by_modulation).zip(own_blocks).for_each(|((task, by_modulation), own)| {
@@ -361,7 +363,8 @@ fn split<T>(mut data: &mut [T], lengths: impl Iterator<Item = usize>) -> Vec<&mu
     lengths.map(|n| data.split_off_mut(..n).expect("lengths within the data")).collect()
 }
 
-/// Samples side by side: value `i` of sample `s` at `i * lanes + s`; lanes without a sample are zero.
+/// Samples side by side: value `i` of sample `s` at `i * lanes + s`; lanes without a sample are
+/// zero.
 fn load(samples: &[&Sample], lanes: usize, into: &mut [f32]) {
     if samples.len() < lanes {
         into.fill(0.0);

@@ -4,8 +4,8 @@
 //! i -> sinusoidal(h) -> SiLU -> Linear(h, neck) SiLU Linear(neck, 2h) = (scale_i, shift_i)
 //! sinusoidal(i) = [sin(i·f_0) .. sin(i·f_(h/2-1)), cos(i·f_0) ..],   f_j = 10000^(-j / (h/2 - 1))
 //! ```
-//! Sinusoids tell any number of buckets apart with no parameter of their own, so new buckets need none (Ho et al.,
-//! 2020, use the same for the time steps of a diffusion model).
+//! Sinusoids tell any number of buckets apart with no parameter of their own, so new buckets need
+//! none (Ho et al., 2020, use the same for the time steps of a diffusion model).
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,8 +14,8 @@ use super::parameters::{BucketLayers, Layout};
 use crate::kernels::{sigmoid, vectorised};
 use crate::matmul::{Into, View, ViewMut, matmul};
 
-/// `SiLU(sinusoidal(i))` of the first buckets, `buckets × h`. It depends on the bucket's number alone, and its sines
-/// would take longer than all the rest of decoding, so it is kept.
+/// `SiLU(sinusoidal(i))` of the first buckets, `buckets × h`. It depends on the bucket's number
+/// alone, and its sines would take longer than all the rest of decoding, so it is kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Codes {
     hidden: usize,
@@ -99,7 +99,8 @@ impl Embedding {
         add_bias_rows(modulation, second.bias(block));
     }
 
-    /// Adds to `gradients` what the gradient by the modulation (`buckets × 2h`) means for the parameters.
+    /// Adds to `gradients` what the gradient by the modulation (`buckets × 2h`) means for the
+    /// parameters.
     pub(crate) fn backward(
         &self,
         layout: &Layout,

@@ -5,7 +5,8 @@
 //! the d·h values together -> Linear(d·h, neck) ReLU Linear(neck, h) ReLU -> instance normalisation
 //! ```
 //! All matrices are feature-major: row = feature, column = (sketch row, sample). Counters arrive as
-//! `(column of the sketch, row of the sketch, sample)`, which is already the input matrix `w × (d · lanes)`.
+//! `(column of the sketch, row of the sketch, sample)`, which is already the input matrix
+//! `w × (d · lanes)`.
 
 use super::norm;
 use super::parameters::{Dense, EncoderLayers};
@@ -49,7 +50,8 @@ impl Encoding {
         dense_relu(&layers.row[0], parameters, &self.counters, wide, &mut self.row[0]);
         let [first, second] = &mut self.row;
         dense_relu(&layers.row[1], parameters, first, wide, second);
-        // The first mixing layer sees the rows one below the other; they stand side by side, so it is a sum of products.
+        // The first mixing layer sees the rows one below the other; they stand side by side, so it
+        // is a sum of products.
         let mix = &layers.mix[0];
         for r in 0..wide / lanes {
             let into = if r == 0 { Into::Replace } else { Into::Add };
@@ -63,7 +65,8 @@ impl Encoding {
         norm::forward(second, lanes, &mut self.feature, &mut self.inverse_std);
     }
 
-    /// Adds to `gradients` what the gradient `by_feature` (`h × lanes`, overwritten) means for the parameters.
+    /// Adds to `gradients` what the gradient `by_feature` (`h × lanes`, overwritten) means for the
+    /// parameters.
     pub(crate) fn backward(
         &self,
         layers: &EncoderLayers,

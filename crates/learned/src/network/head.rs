@@ -1,4 +1,5 @@
-//! Modulated feature to frequencies: `feature · (1 + scale_i) + shift_i -> Linear(h, neck) Linear(neck, L) sigmoid`.
+//! Modulated feature to frequencies:
+//! `feature · (1 + scale_i) + shift_i -> Linear(h, neck) Linear(neck, L) sigmoid`.
 //!
 //! Works on a chunk of buckets at a time; columns are (bucket of the chunk, sample).
 
@@ -53,8 +54,8 @@ impl Head<'_> {
         sigmoid_rows(outputs, stride, second.bias(self.block));
     }
 
-    /// Given the gradient by the logits (`rows × stride`), adds the block's gradients and those by the feature
-    /// (`h × lanes`) and by the modulation of the chunk's buckets.
+    /// Given the gradient by the logits (`rows × stride`), adds the block's gradients and those by
+    /// the feature (`h × lanes`) and by the modulation of the chunk's buckets.
     pub(crate) fn backward(
         &self,
         chunk: &Chunk,

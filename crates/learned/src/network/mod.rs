@@ -1,6 +1,8 @@
-//! The network `D(y, i)`: counters and a bucket's number to the normalised frequencies of the bucket's keys.
+//! The network `D(y, i)`: counters and a bucket's number to the normalised frequencies of the
+//! bucket's keys.
 //!
-//! [`encoder`] runs once per snapshot, [`embedding`] once per bucket, and only the small [`head`] for every pair.
+//! [`encoder`] runs once per snapshot, [`embedding`] once per bucket, and only the small [`head`]
+//! for every pair.
 
 pub(crate) mod embedding;
 pub(crate) mod encoder;

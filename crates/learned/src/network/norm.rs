@@ -1,12 +1,13 @@
-//! Instance normalisation of a feature: `(v - mean) / sqrt(variance + 1e-5)` over its `h` values, per sample.
+//! Instance normalisation of a feature: `(v - mean) / sqrt(variance + 1e-5)` over its `h` values,
+//! per sample.
 
 use crate::kernels::vectorised;
 
 const EPSILON: f32 = 1e-5;
 
 vectorised! {
-    /// `out` = the normalised columns of `values` (`h` rows of `lanes` samples); `inverse_std` is kept for the
-    /// gradient.
+    /// `out` = the normalised columns of `values` (`h` rows of `lanes` samples); `inverse_std` is
+    /// kept for the gradient.
     fn forward(values: &[f32], lanes: usize, out: &mut [f32], inverse_std: &mut [f32]) {
         let h = (values.len() / lanes) as f32;
         let mut mean = vec![0.0f32; lanes];

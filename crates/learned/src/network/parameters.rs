@@ -1,7 +1,8 @@
 //! Where every weight sits in one flat vector, and what it is called in a checkpoint.
 //!
-//! One vector makes Adam one loop and a copy of the best weights one `clone`. The encoder comes first, then one
-//! *bucket block* (embedding and head) shared by all buckets, or one per bucket when buckets are unshared.
+//! One vector makes Adam one loop and a copy of the best weights one `clone`. The encoder comes
+//! first, then one *bucket block* (embedding and head) shared by all buckets, or one per bucket
+//! when buckets are unshared.
 
 use std::ops::Range;
 
@@ -115,7 +116,8 @@ impl Layout {
         (parameters - self.encoder.len) / self.bucket.len
     }
 
-    /// Appends freshly drawn weights until there are `blocks` bucket blocks; what is there stays untouched.
+    /// Appends freshly drawn weights until there are `blocks` bucket blocks; what is there stays
+    /// untouched.
     pub(crate) fn grow(&self, parameters: &mut Vec<f32>, blocks: usize, rng: &mut Rng) {
         if parameters.is_empty() {
             parameters.resize(self.encoder.len, 0.0);

@@ -168,7 +168,8 @@ fn a_bucket_longer_than_the_keys() {
 
 #[test]
 fn a_batch_in_parts_is_the_batch() {
-    // Without raised keys the parts draw nothing, so they see the same transformations as the whole.
+    // Without raised keys the parts draw nothing, so they see the same transformations as the
+    // whole.
     let case = case(Kind::CountMin, Config { raised_share: 0.0, ..config() }, 8, 10);
     let (one, whole) = case.gradient::<8>(&[&case.samples]);
     let (two, parts) = case.gradient::<8>(&[&case.samples[..5], &case.samples[5..]]);

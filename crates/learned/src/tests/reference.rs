@@ -1,4 +1,5 @@
-//! The network and the loss once more, in f64 and without a thought for speed: one loop per formula of the paper.
+//! The network and the loss once more, in f64 and without a thought for speed: one loop per formula
+//! of the paper.
 
 use std::collections::HashMap;
 
@@ -88,7 +89,8 @@ impl Reference<'_> {
         u.iter().enumerate().map(next).collect()
     }
 
-    /// The three terms for one sample, before lambda; `z` is given, as no gradient flows through it.
+    /// The three terms for one sample, before lambda; `z` is given, as no gradient flows through
+    /// it.
     pub(super) fn losses(&self, t: &Tensors, sample: &Sample, z: Option<&[f64]>) -> [f64; 3] {
         let mse = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>() / a.len() as f64;
         let y: Vec<f64> = sample.counters.iter().map(|&c| f64::from(c)).collect();

@@ -14,7 +14,8 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// `snapshots` intervals of 500 items, keys Zipf(1) distributed over `keys`, every key seen once at the start.
+    /// `snapshots` intervals of 500 items, keys Zipf(1) distributed over `keys`, every key seen
+    /// once at the start.
     pub fn zipf(shape: Shape, keys: usize, snapshots: usize, seed: u64) -> Self {
         let mut random = SplitMix64::new(seed);
         let mut columns = Columns::ones(shape.counters(), shape.rows);

@@ -1,5 +1,5 @@
-//! `pcap`: packet captures, classic (either byte order, micro- or nanoseconds) and pcapng (any number of sections and
-//! interfaces), told apart by their first bytes.
+//! `pcap`: packet captures, classic (either byte order, micro- or nanoseconds) and pcapng (any
+//! number of sections and interfaces), told apart by their first bytes.
 
 use pcap_parser::traits::PcapNGPacketBlock;
 use pcap_parser::{
@@ -110,8 +110,9 @@ impl Capture {
         }
     }
 
-    /// One block of a pcapng file. The length of the block is looked at here and not left to the parser, so that a block with
-    /// nonsense inside can be told from one that is not yet there, and passed over.
+    /// One block of a pcapng file. The length of the block is looked at here and not left to the
+    /// parser, so that a block with nonsense inside can be told from one that is not yet there, and
+    /// passed over.
     fn block(&mut self, bytes: &[u8], offset: u64, out: &mut Collector<'_>) -> Result<Step, Halt> {
         let Kind::NextGeneration { big_endian, interfaces } = &mut self.kind else { return Ok(Step::NeedMore) };
         let Some(&[t0, t1, t2, t3, l0, l1, l2, l3, m0, m1, m2, m3]) = bytes.first_chunk() else {

@@ -35,7 +35,8 @@ impl Decode for Fimi {
         let bytes = window.bytes;
         let mut start = 0;
         let mut number = Some(0u64);
-        // Numbers are worked out on the way to their end: tokens are so short that a second look at them costs a third of the time.
+        // Numbers are worked out on the way to their end: tokens are so short that a second look at
+        // them costs a third of the time.
         for (at, &byte) in bytes.iter().enumerate() {
             let digit = byte.wrapping_sub(b'0');
             if digit <= 9 {

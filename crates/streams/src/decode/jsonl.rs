@@ -1,7 +1,7 @@
 //! `jsonl:POINTER`: one JSON document a line.
 //!
-//! Only the path to the key is looked at; everything else is checked for being JSON and passed over, so nothing is built in
-//! memory. When a name occurs twice in an object, the last one counts.
+//! Only the path to the key is looked at; everything else is checked for being JSON and passed
+//! over, so nothing is built in memory. When a name occurs twice in an object, the last one counts.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -13,7 +13,8 @@ use crate::error::{BadReason, Place};
 pub(super) struct Splitter {
     /// Lines seen so far.
     lines: u64,
-    /// Bytes at the start of the next window known to hold no newline, so that a long line is searched once.
+    /// Bytes at the start of the next window known to hold no newline, so that a long line is
+    /// searched once.
     searched: usize,
     /// Inside a line that is too long and was given up.
     overlong: bool,
@@ -73,7 +74,8 @@ impl Decode for Lines {
     }
 }
 
-/// `field:N`: columns are separated by runs of blanks and tabs; leading ones do not count. Blank lines are no records.
+/// `field:N`: columns are separated by runs of blanks and tabs; leading ones do not count. Blank
+/// lines are no records.
 pub(super) struct Fields {
     splitter: Splitter,
     key: usize,

@@ -1,7 +1,8 @@
 //! From bytes to keys: one decoder a format, all of the same shape.
 //!
-//! Decoders are *pushed* bytes and keep whatever state they need between two windows. None of them reads by itself, so none can
-//! block, and how the input was cut into windows cannot be seen in the items (a property test holds them to it).
+//! Decoders are *pushed* bytes and keep whatever state they need between two windows. None of them
+//! reads by itself, so none can block, and how the input was cut into windows cannot be seen in the
+//! items (a property test holds them to it).
 
 mod capture;
 mod fimi;
@@ -29,8 +30,9 @@ pub(crate) struct Window<'w> {
 
 /// Turns windows into items.
 pub(crate) trait Decode {
-    /// Finds the items in the window and returns how many of its bytes are used up. What is left comes again, with more behind
-    /// it. At the end of input everything counts as used up. A window of at least `MAX_RECORD_BYTES` must be used up in part.
+    /// Finds the items in the window and returns how many of its bytes are used up. What is left
+    /// comes again, with more behind it. At the end of input everything counts as used up. A window
+    /// of at least `MAX_RECORD_BYTES` must be used up in part.
     fn decode(&mut self, window: Window<'_>, out: &mut Collector<'_>) -> Result<usize, Halt>;
 }
 

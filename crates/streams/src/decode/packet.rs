@@ -1,7 +1,9 @@
-//! From a captured frame to a key: link layers, VLAN tags, IPv4, IPv6 with extension headers, ports.
+//! From a captured frame to a key: link layers, VLAN tags, IPv4, IPv6 with extension headers,
+//! ports.
 //!
-//! Headers are sliced laxly, because captures are often cut to a snap length: whatever the key needs must be there, the rest
-//! need not. Tunnels are not opened: the key is that of the outer packet.
+//! Headers are sliced laxly, because captures are often cut to a snap length: whatever the key
+//! needs must be there, the rest need not. Tunnels are not opened: the key is that of the outer
+//! packet.
 
 use etherparse::err::packet::SliceError;
 use etherparse::{EtherType, IpNumber, LaxNetSlice, LaxSlicedPacket};
@@ -89,7 +91,8 @@ pub(super) fn key_of(kind: PacketKey, link: i32, frame: &[u8]) -> Result<Option<
 
 /// Whether a fragment header with an offset is among the IPv6 extension headers.
 ///
-/// Walked here because etherparse 0.21's own iterator reads past the end (unchecked) when the chain was cut off by a snap length.
+/// Walked here because etherparse 0.21's own iterator reads past the end (unchecked) when the chain
+/// was cut off by a snap length.
 fn is_later_fragment(first: IpNumber, mut headers: &[u8]) -> bool {
     let mut kind = first;
     while let Some(&[next, length, high, low]) = headers.first_chunk() {
@@ -109,7 +112,8 @@ fn has_ports(protocol: IpNumber) -> bool {
     matches!(protocol.0, 6 | 17 | 33 | 132 | 136)
 }
 
-/// Takes off the link layer (numbers as in the registry of link types at tcpdump.org); `None` if no IP can be inside.
+/// Takes off the link layer (numbers as in the registry of link types at tcpdump.org); `None` if no
+/// IP can be inside.
 fn slice(link: i32, frame: &[u8]) -> Result<Option<LaxSlicedPacket<'_>>, BadReason> {
     let cut = |missing| BadReason::PacketCut { captured: frame.len(), missing };
     let by_type = |ether_type: Option<&[u8; 2]>, header: usize| match (ether_type, frame.get(header..)) {
@@ -123,10 +127,12 @@ fn slice(link: i32, frame: &[u8]) -> Result<Option<LaxSlicedPacket<'_>>, BadReas
         1 => LaxSlicedPacket::from_ethernet(frame).map(Some).map_err(|_| cut("its link header")),
         // Raw IP, under the numbers of several systems.
         12 | 14 | 101 | 228 | 229 => from_ip(frame, frame),
-        // Linux cooked capture: the protocol is at the end of a 16-byte header, or (v2) at the start of a 20-byte one.
+        // Linux cooked capture: the protocol is at the end of a 16-byte header, or (v2) at the
+        // start of a 20-byte one.
         113 => by_type(frame.get(14..).and_then(|rest| rest.first_chunk()), 16),
         276 => by_type(frame.first_chunk(), 20),
-        // BSD loopback: an address family of 4 bytes, in the byte order of whoever captured (0) or of the network (108).
+        // BSD loopback: an address family of 4 bytes, in the byte order of whoever captured (0) or
+        // of the network (108).
         0 | 108 => match frame.split_first_chunk::<4>() {
             Some(([0, 0, 0, f] | [f, 0, 0, 0], rest)) if is_ip_family(*f) => from_ip(rest, frame),
             Some(_) => Ok(None),

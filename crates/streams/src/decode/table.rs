@@ -1,4 +1,5 @@
-//! `csv:COLUMN` and `tsv:COLUMN`, with quoting as in RFC 4180: quoted fields may hold delimiters, newlines and doubled quotes.
+//! `csv:COLUMN` and `tsv:COLUMN`, with quoting as in RFC 4180: quoted fields may hold delimiters,
+//! newlines and doubled quotes.
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
@@ -132,7 +133,8 @@ impl Table {
         Ok(())
     }
 
-    /// Parses up to the end of the row or of the input; returns what happened and how many bytes were used.
+    /// Parses up to the end of the row or of the input; returns what happened and how many bytes
+    /// were used.
     fn parse(&mut self, input: &[u8], out: &mut Collector<'_>) -> Result<(ReadRecordResult, usize), Halt> {
         let (result, used, written, ended) =
             self.reader.read_record(input, &mut self.row[self.row_len..], &mut self.ends[self.fields..]);
@@ -206,7 +208,8 @@ impl Decode for Table {
             let (_, used) = self.parse(input, out)?;
             input = &input[used..];
         }
-        // The last row may lack its newline. Where a newline does not end the row, it stands inside quotes.
+        // The last row may lack its newline. Where a newline does not end the row, it stands inside
+        // quotes.
         while window.end && self.in_row {
             let (result, used) = self.parse(b"\n", out)?;
             if used == 1 && !matches!(result, ReadRecordResult::Record) {

@@ -1,14 +1,16 @@
 //! Packets as on a backbone link: flows start, send in bursts, and end.
 //!
-//! Real CAIDA traces may not be handed on, so this makes up one whose *counts* look alike: about 100,000 flows per million
-//! packets, half of them a single packet, the largest above 1% of all, and the ten largest just below a tenth. Neither addresses nor
-//! times mean anything.
+//! Real CAIDA traces may not be handed on, so this makes up one whose *counts* look alike: about
+//! 100,000 flows per million packets, half of them a single packet, the largest above 1% of all,
+//! and the ten largest just below a tenth. Neither addresses nor times mean anything.
 //!
 //! The model, a small discrete-event simulation in which the unit of time is about one packet:
 //! - flows arrive as a Poisson process;
-//! - a flow has `floor(U^(-1/a))` packets, `a` = 0.97, a Pareto law cut off at 2% of the stream's length;
-//! - between two packets it waits for an exponential time. The mean is smaller for larger flows, and spread log-normally from flow to
-//!   flow; one time in three the next packet follows within a burst, almost at once.
+//! - a flow has `floor(U^(-1/a))` packets, `a` = 0.97, a Pareto law cut off at 2% of the stream's
+//!   length;
+//! - between two packets it waits for an exponential time. The mean is smaller for larger flows,
+//!   and spread log-normally from flow to flow; one time in three the next packet follows within a
+//!   burst, almost at once.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -86,7 +88,8 @@ impl CaidaLike {
     fn new_flow(&mut self) -> Flow {
         let u = self.smallest_u + self.rng.unit() * (1.0 - self.smallest_u);
         let size = libm::floor(libm::pow(u, -1.0 / SIZE_EXPONENT));
-        // Three uniforms make a normal distribution that is good enough, with standard deviation 1/2.
+        // Three uniforms make a normal distribution that is good enough, with standard deviation
+        // 1/2.
         let spread = self.rng.unit() + self.rng.unit() + self.rng.unit() - 1.5;
         let pause = PAUSE * libm::pow(size, -HASTE) * libm::exp(1.4 * spread) * TICKS;
         Flow { key: self.new_key(), packets_left: size as u64, pause }

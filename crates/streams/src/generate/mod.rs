@@ -1,12 +1,13 @@
-//! Seeded streams out of thin air, for demonstrations, tests and experiments that anyone can repeat.
+//! Seeded streams out of thin air, for demonstrations, tests and experiments that anyone can
+//! repeat.
 //!
 //! | generator | keys | default |
 //! |---|---|---|
 //! | `zipf:SKEW[:ITEMS[:KEYS]]` | 4 bytes, see [`ZipfKeys`] | 2,000,000 items over 2^31 - 1 keys |
 //! | `caida-like[:PACKETS]` | 13-byte five-tuples, see [`CaidaLike`] | 1,000,000 packets |
 //!
-//! The paper's synthetic streams have 2M items with 22K (skew 1.5) to 214K (skew 1.2) distinct keys. With 2^31 - 1 keys to draw
-//! from, 22K and 213K are to be expected.
+//! The paper's synthetic streams have 2M items with 22K (skew 1.5) to 214K (skew 1.2) distinct
+//! keys. With 2^31 - 1 keys to draw from, 22K and 213K are to be expected.
 
 mod caida_like;
 mod rng;

@@ -1,7 +1,8 @@
 //! Seeded random numbers: SplitMix64 (Steele, Lea and Flood, 2014), and xoshiro256++ (Blackman and
 //! Vigna, 2021) for the generators, seeded by it.
 //!
-//! Written out here because its outputs are part of what a seed means: no upgrade of a library may change them.
+//! Written out here because its outputs are part of what a seed means: no upgrade of a library may
+//! change them.
 
 /// A seeded source of random numbers, the same on every machine.
 #[derive(Debug, Clone)]

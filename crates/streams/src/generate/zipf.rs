@@ -1,11 +1,14 @@
-//! Zipf's law without a table: `P(rank = k) = k^(-s) / sum over j of j^(-s)`, `k` from 1 to the number of keys.
+//! Zipf's law without a table: `P(rank = k) = k^(-s) / sum over j of j^(-s)`, `k` from 1 to the
+//! number of keys.
 //!
-//! Drawn by rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete
-//! distributions", ACM TOMACS 6(3), 1996): invert the integral of the continuous hat `x^(-s)`, round to the next whole number,
-//! and reject in the rare case that the rounding left the histogram. Constant memory and about one draw per sample for any
-//! skew and any number of keys, which a table of cumulative probabilities has not.
+//! Drawn by rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates
+//! from monotone discrete distributions", ACM TOMACS 6(3), 1996): invert the integral of the
+//! continuous hat `x^(-s)`, round to the next whole number, and reject in the rare case that the
+//! rounding left the histogram. Constant memory and about one draw per sample for any skew and any
+//! number of keys, which a table of cumulative probabilities has not.
 //!
-//! Logarithms and exponentials come from `libm`, so that a seed gives the same stream on every machine.
+//! Logarithms and exponentials come from `libm`, so that a seed gives the same stream on every
+//! machine.
 
 use super::rng::{Rng, mix};
 
@@ -14,7 +17,8 @@ use super::rng::{Rng, mix};
 struct Ranks {
     skew: f64,
     keys: f64,
-    /// The integral of the hat at 3/2, less the histogram's first bar, and at `keys + 1/2`: where to draw from.
+    /// The integral of the hat at 3/2, less the histogram's first bar, and at `keys + 1/2`: where
+    /// to draw from.
     from: f64,
     to: f64,
     /// Within this distance of a whole number no rejection is possible.
@@ -63,8 +67,8 @@ impl Ranks {
 /// Endless stream of 4-byte keys with a Zipf distribution: little-endian numbers, as in the `fimi`
 /// format.
 ///
-/// Ranks are scattered over all 32-bit numbers by a bijection that depends on the seed, so that hot keys are not small numbers
-/// and two seeds share hardly any hot key.
+/// Ranks are scattered over all 32-bit numbers by a bijection that depends on the seed, so that hot
+/// keys are not small numbers and two seeds share hardly any hot key.
 ///
 /// ```
 /// use ucl_streams::ZipfKeys;

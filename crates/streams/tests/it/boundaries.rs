@@ -6,7 +6,8 @@ use crate::captures;
 use crate::support::{Trickle, collect, options};
 use ucl_streams::OnError;
 
-/// Reads at one go and in small steps, with either way to handle errors; everything must be the same.
+/// Reads at one go and in small steps, with either way to handle errors; everything must be the
+/// same.
 fn same_in_steps(format: &str, weight: Option<&str>, data: &[u8], steps: &[usize]) -> Result<(), TestCaseError> {
     for on_error in [OnError::Stop, OnError::Skip] {
         let options = options(format, weight, on_error);

@@ -322,7 +322,8 @@ fn packets_without_ip_are_counted_not_bad() {
 #[test]
 fn snap_lengths() {
     let packets = [packet!(ethernet().ipv4(A, B, 64).tcp(443, 51234, 1, 1000))];
-    // Four bytes of the TCP header are enough for the ports, 20 of IP for the addresses, and the weight is the original length.
+    // Four bytes of the TCP header are enough for the ports, 20 of IP for the addresses, and the
+    // weight is the original length.
     let capture = |snap_len| Layout::LITTLE.pcap(1, snap_len, &packets);
     assert_eq!(shown("pcap", &capture(38)), BAG[..1]);
     let (items, _) = collect(&capture(38)[..], &options("pcap", Some("bytes"), OnError::Stop));
@@ -420,7 +421,8 @@ fn damaged_captures() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever a packet holds and wherever it is cut: an item, no IP, or a bad record, and nothing worse.
+    /// Whatever a packet holds and wherever it is cut: an item, no IP, or a bad record, and nothing
+    /// worse.
     #[test]
     fn any_packet_is_accounted_for(
         link in prop::sample::select(vec![0u32, 1, 101, 108, 113, 276]),

@@ -42,7 +42,8 @@ fn goldens() {
 
 #[test]
 fn zipf_is_the_papers() {
-    // The paper: 2M items, around 22K to 214K distinct keys. Expected for 2^31 - 1 keys: 22.4K and 213.5K.
+    // The paper: 2M items, around 22K to 214K distinct keys. Expected for 2^31 - 1 keys: 22.4K and
+    // 213.5K.
     let (steep, flat) = (counts("zipf:1.5", 1), counts("zipf:1.2", 1));
     assert_eq!((steep.total(), flat.total()), (2_000_000, 2_000_000));
     assert!((21_500..23_300).contains(&steep.distinct()), "{}", steep.distinct());
@@ -58,8 +59,8 @@ fn zipf_seeds_differ_and_keys_are_bounded() {
     assert_eq!(counts("zipf:0:50000:100", 3).distinct(), 100);
 }
 
-/// Bounds around a reference trace of 1M packets: 103,414 flows, 50,913 of them of one packet, the largest 1.42%, the ten
-/// largest 10.5%, the hundred largest 29.2%, the thousand largest 53.7%.
+/// Bounds around a reference trace of 1M packets: 103,414 flows, 50,913 of them of one packet, the
+/// largest 1.42%, the ten largest 10.5%, the hundred largest 29.2%, the thousand largest 53.7%.
 #[test]
 fn caida_like_is_alike() {
     for seed in [1, 2, 3] {

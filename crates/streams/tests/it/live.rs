@@ -10,7 +10,8 @@ use ucl_streams::{Ended, OnError, Progress, ReadOptions, Source, read, read_from
 
 use crate::support::{collect, options};
 
-/// A pipe in memory: blocks until something is sent, ends when the sender is gone. Pieces are far shorter than any buffer.
+/// A pipe in memory: blocks until something is sent, ends when the sender is gone. Pieces are far
+/// shorter than any buffer.
 struct Pipe(Receiver<&'static [u8]>);
 
 impl Read for Pipe {
@@ -21,7 +22,8 @@ impl Read for Pipe {
     }
 }
 
-/// Every piece sent must come out before the next one is sent; a reader that waits would wait for ever.
+/// Every piece sent must come out before the next one is sent; a reader that waits would wait for
+/// ever.
 #[test]
 fn nothing_is_held_back() {
     for (format, pieces) in [

@@ -41,7 +41,8 @@ pub fn weighted(format: &str, weight: &str, input: &[u8]) -> Vec<(String, u64)> 
     items.into_iter().map(|(key, weight)| (String::from_utf8(key).unwrap(), weight)).collect()
 }
 
-/// Reads a bad input twice: stopping, which must deliver `before` and the message, and skipping, which must deliver `all`.
+/// Reads a bad input twice: stopping, which must deliver `before` and the message, and skipping,
+/// which must deliver `all`.
 pub fn bad(format: &str, weight: Option<&str>, input: &[u8], before: usize, message: &str, all: &[&str]) {
     let (items, result) = collect(input, &options(format, weight, OnError::Stop));
     let error = result.unwrap_err();
@@ -58,7 +59,8 @@ pub fn bad(format: &str, weight: Option<&str>, input: &[u8], before: usize, mess
     }
 }
 
-/// Hands out a few bytes at a time: the given counts, over and over, with the odd interrupted call in between.
+/// Hands out a few bytes at a time: the given counts, over and over, with the odd interrupted call
+/// in between.
 pub struct Trickle<'t> {
     pub data: &'t [u8],
     pub steps: Vec<usize>,

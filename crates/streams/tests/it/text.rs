@@ -28,7 +28,8 @@ fn long_lines() {
     assert_eq!(keys("lines", format!("a\n{longest}\nb").as_bytes()), ["a", &longest, "b"]);
     let input = format!("a\n{longest}x\nb\n");
     bad("lines", None, input.as_bytes(), 1, "input, line 2: the key has 65536 bytes, the limit is 65535", &["a", "b"]);
-    // A line too long to be held is given up, and the next one is found again; also when it is the last.
+    // A line too long to be held is given up, and the next one is found again; also when it is the
+    // last.
     let endless = "z".repeat(MAX_RECORD_BYTES + 300_000);
     for (input, all) in [(format!("a\n{endless}\nb\n"), &["a", "b"][..]), (format!("a\n{endless}"), &["a"])] {
         for format in ["lines", "field:1", "fimi"] {

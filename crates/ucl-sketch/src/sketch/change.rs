@@ -65,8 +65,8 @@ pub enum ChangeError {
 }
 
 impl<K: Key> UclSketch<K> {
-    /// Goes over to other hash functions, in mid-stream. Nothing is forgotten: the counters so far are decoded and kept, and
-    /// what follows is counted in new ones.
+    /// Goes over to other hash functions, in mid-stream. Nothing is forgotten: the counters so far
+    /// are decoded and kept, and what follows is counted in new ones.
     ///
     /// ```
     /// use ucl_sketch::UclSketch;
@@ -83,9 +83,10 @@ impl<K: Key> UclSketch<K> {
         self.change(Config { seed: config.seed.with_value(seed), ..config })
     }
 
-    /// Goes over to another size, in mid-stream: a budget ([`Bytes`]) or a [`Shape`]. The same budget gives the same
-    /// shape, for sketches to stay alike that are to be merged: one for other numbers of keys comes from
-    /// [`plan`](crate::plan::plan). Nothing is forgotten; heavy keys move to the new slots, and those that find none are counted by the new counters.
+    /// Goes over to another size, in mid-stream: a budget ([`Bytes`]) or a [`Shape`]. The same
+    /// budget gives the same shape, for sketches to stay alike that are to be merged: one for other
+    /// numbers of keys comes from [`plan`](crate::plan::plan). Nothing is forgotten; heavy keys
+    /// move to the new slots, and those that find none are counted by the new counters.
     ///
     /// ```
     /// use ucl_sketch::{Bytes, UclSketch};
@@ -128,8 +129,8 @@ impl<K: Key> UclSketch<K> {
         Ok(())
     }
 
-    /// Starts a new cycle: all counts from zero. A trained network starts it with its weights, or with fresh ones; either way
-    /// a classic decoder answers until it is trained on the new cycle.
+    /// Starts a new cycle: all counts from zero. A trained network starts it with its weights, or
+    /// with fresh ones; either way a classic decoder answers until it is trained on the new cycle.
     ///
     /// ```
     /// use ucl_sketch::UclSketch;
@@ -145,8 +146,8 @@ impl<K: Key> UclSketch<K> {
         self.start_epoch();
     }
 
-    /// Drops the counts from before the first change that still count; whether there are any. Answers are then about what came
-    /// after ([`QueryView::since`](crate::QueryView::since)).
+    /// Drops the counts from before the first change that still count; whether there are any.
+    /// Answers are then about what came after ([`QueryView::since`](crate::QueryView::since)).
     pub fn drop_oldest_segment(&mut self) -> Result<bool, Fault> {
         self.with_control(|control| control.drop_oldest_segment())
     }

@@ -26,13 +26,14 @@ pub enum MergeError {
 }
 
 impl<K: Key> UclSketch<K> {
-    /// Counts from now on what both have counted, as one sketch of the stream of both would: for sketches of the same
-    /// configuration and seed, on several devices or threads. Both end their epochs. Total weight and bounds are those of
-    /// both streams together, in whatever order many sketches are merged.
+    /// Counts from now on what both have counted, as one sketch of the stream of both would: for
+    /// sketches of the same configuration and seed, on several devices or threads. Both end their
+    /// epochs. Total weight and bounds are those of both streams together, in whatever order many
+    /// sketches are merged.
     ///
     /// # Errors
-    /// If the sketches differ in their settings, the weight of both would pass 2^63, or one of them has failed. Then this sketch
-    /// is as it was.
+    /// If the sketches differ in their settings, the weight of both would pass 2^63, or one of them
+    /// has failed. Then this sketch is as it was.
     ///
     /// ```
     /// use ucl_sketch::UclSketch;

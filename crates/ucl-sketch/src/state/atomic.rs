@@ -9,14 +9,16 @@ use tempfile::Builder;
 /// Links that are followed one after the other, at most: as many as Linux does.
 const MOST_LINKS: usize = 40;
 
-/// Replaces `path` by a file of these bytes. Whenever the process is killed or the power fails, `path` is the old file or the
-/// new one, whole: the bytes go into a temporary file beside it, are forced to the disk, and only then take its name.
+/// Replaces `path` by a file of these bytes. Whenever the process is killed or the power fails,
+/// `path` is the old file or the new one, whole: the bytes go into a temporary file beside it, are
+/// forced to the disk, and only then take its name.
 ///
-/// The temporary file has a random name, and is created only if nothing has that name: process numbers are no good for it, as
-/// two containers on one volume both have a process 1. What a killed process leaves behind stays, for nobody can know
-/// whether it is still being written.
+/// The temporary file has a random name, and is created only if nothing has that name: process
+/// numbers are no good for it, as two containers on one volume both have a process 1. What a killed
+/// process leaves behind stays, for nobody can know whether it is still being written.
 ///
-/// A symbolic link is followed. What is not a regular file (a device, a pipe) is refused, for it would be replaced.
+/// A symbolic link is followed. What is not a regular file (a device, a pipe) is refused, for it
+/// would be replaced.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let target = follow_links(path)?;
     let replaced = match fs::metadata(&target) {
@@ -96,7 +98,8 @@ mod tests {
         assert_eq!(names(folder.path()), Vec::<String>::new());
     }
 
-    /// Also not one with a name that this process might have chosen, or chose before: it may be another container's.
+    /// Also not one with a name that this process might have chosen, or chose before: it may be
+    /// another container's.
     #[test]
     fn temporary_files_of_others_are_never_touched() {
         let folder = tempfile::tempdir().unwrap();
@@ -153,7 +156,8 @@ mod tests {
         assert!(write(Path::new("/dev/null"), b"x").is_err());
     }
 
-    /// A new file is as readable as any other new file: `tempfile` by itself would keep it from everybody else.
+    /// A new file is as readable as any other new file: `tempfile` by itself would keep it from
+    /// everybody else.
     #[cfg(unix)]
     #[test]
     fn a_new_file_has_the_usual_permissions() {

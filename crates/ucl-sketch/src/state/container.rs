@@ -2,7 +2,8 @@
 
 use super::{FORMAT_VERSION, LoadError, Section};
 
-/// Starts every state file. As PNG's: not text, and the line ends show what a transfer as text has done to it.
+/// Starts every state file. As PNG's: not text, and the line ends show what a transfer as text has
+/// done to it.
 pub(super) const MAGIC: [u8; 8] = *b"\x89UCL\r\n\x1a\n";
 /// Magic, version, number of sections, length of the file.
 pub(super) const HEAD: usize = 24;
@@ -125,8 +126,8 @@ fn part<const N: usize, const M: usize>(bytes: &[u8; N], at: usize) -> [u8; M] {
     std::array::from_fn(|i| bytes[at + i])
 }
 
-/// Mends lengths and checksums of a file whose content was changed, as far as its table can be followed: what a fuzzer
-/// needs to get past them, and nobody else.
+/// Mends lengths and checksums of a file whose content was changed, as far as its table can be
+/// followed: what a fuzzer needs to get past them, and nobody else.
 #[doc(hidden)]
 pub fn mend(file: &mut [u8]) {
     let Some(tail) = file.len().checked_sub(TAIL).filter(|&tail| tail >= HEAD) else { return };

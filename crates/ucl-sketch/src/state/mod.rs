@@ -1,8 +1,9 @@
 //! State files: a sketch that stops today and goes on tomorrow.
 //!
-//! A run that was saved, loaded and continued has the same state and gives the same answers as one that never stopped, down
-//! to the last bit: the file holds the open epoch, the epochs that wait to be decoded, the optimiser's moments and the
-//! random state. (In [`Execution::Background`] a training that is under way when the state is taken is not part of it.)
+//! A run that was saved, loaded and continued has the same state and gives the same answers as one
+//! that never stopped, down to the last bit: the file holds the open epoch, the epochs that wait to
+//! be decoded, the optimiser's moments and the random state. (In [`Execution::Background`] a
+//! training that is under way when the state is taken is not part of it.)
 //!
 //! ```
 //! use ucl_sketch::UclSketch;
@@ -27,17 +28,20 @@
 //! the sections, end to end
 //! XXH3-64 of everything before
 //! ```
-//! Numbers are little-endian. Sections ([`Section`]) are `postcard` encodings of the types themselves (integers as varints),
-//! so what is written follows the types; the two networks are `safetensors` files. A file also says which hash functions
-//! its seeds are for ([`Hashing`]): a sketch that was begun with older ones goes on with them. Columns and hash tables are rebuilt from
-//! the keys. Since `postcard` has no field names, *any* change of a written type is a new [`FORMAT_VERSION`]; the golden
-//! files of `tests/golden` notice one that was forgotten, and keep every older version loading.
+//! Numbers are little-endian. Sections ([`Section`]) are `postcard` encodings of the types
+//! themselves (integers as varints), so what is written follows the types; the two networks are
+//! `safetensors` files. A file also says which hash functions its seeds are for ([`Hashing`]): a
+//! sketch that was begun with older ones goes on with them. Columns and hash tables are rebuilt
+//! from the keys. Since `postcard` has no field names, *any* change of a written type is a new
+//! [`FORMAT_VERSION`]; the golden files of `tests/golden` notice one that was forgotten, and keep
+//! every older version loading.
 //!
 //! # Damage and malice
 //!
-//! A file that is damaged, cut short, foreign or newer is an error that says so ([`LoadError`]). One whose checksums are
-//! right but whose content was made up is held against the configuration and against itself before any of it is used:
-//! the result is an error or a sketch that works, never a panic, a hang or an allocation that only a number asked for.
+//! A file that is damaged, cut short, foreign or newer is an error that says so ([`LoadError`]).
+//! One whose checksums are right but whose content was made up is held against the configuration
+//! and against itself before any of it is used: the result is an error or a sketch that works,
+//! never a panic, a hang or an allocation that only a number asked for.
 //!
 //! [`UclSketch::save`] never leaves half a file: see its documentation.
 
@@ -71,8 +75,8 @@ use crate::sketch::{Control, UclSketch, nowhere};
 
 /// The version of the format that is written; older ones are read.
 ///
-/// Version 1 had seeds of 64 bits for other hash functions ([`Hashing::V1`]), and did not say so: the
-/// configuration lacked its last field.
+/// Version 1 had seeds of 64 bits for other hash functions ([`Hashing::V1`]), and did not say so:
+/// the configuration lacked its last field.
 pub const FORMAT_VERSION: u32 = 2;
 
 /// The parts of a state file, by their numbers.
@@ -185,7 +189,8 @@ struct Configuration {
 }
 
 impl Configuration {
-    /// Reads the section of a file of any version: the configuration, and the hash functions in use.
+    /// Reads the section of a file of any version: the configuration, and the hash functions in
+    /// use.
     fn read(file: &Sections<'_>) -> Result<(Self, Hashing), LoadError> {
         let section = Section::Configuration;
         if file.version == 1 {
@@ -205,12 +210,15 @@ impl Configuration {
 impl<K: Key> UclSketch<K> {
     /// Writes the state to a file, which is replaced if it is there.
     ///
-    /// Whenever the process is killed or the power fails, the file is the old one or the new one, whole: the state goes into
-    /// a temporary file beside it (`.ucl-RANDOM.tmp`), is forced to the disk, and then takes the name. Any number of
-    /// processes may save to the same file; the last one to finish wins. A process that is killed may leave its temporary file
-    /// behind. It is never read and never removed, because another process may be writing it: once none is, delete it.
+    /// Whenever the process is killed or the power fails, the file is the old one or the new one,
+    /// whole: the state goes into a temporary file beside it (`.ucl-RANDOM.tmp`), is forced to the
+    /// disk, and then takes the name. Any number of processes may save to the same file; the last
+    /// one to finish wins. A process that is killed may leave its temporary file behind. It is
+    /// never read and never removed, because another process may be writing it: once none is,
+    /// delete it.
     ///
-    /// A symbolic link is followed, also one whose target is not there yet: the target is written and the link stays.
+    /// A symbolic link is followed, also one whose target is not there yet: the target is written
+    /// and the link stays.
     pub fn save(&mut self, path: impl AsRef<Path>) -> Result<(), SaveError> {
         let bytes = self.to_bytes()?;
         let path = path.as_ref();
@@ -335,8 +343,8 @@ impl UclSketch {
     }
 }
 
-/// The bytes of a state file, or of a pipe that brings one: no more than it says it has, so that neither a device without
-/// end nor a large file of another kind is read whole.
+/// The bytes of a state file, or of a pipe that brings one: no more than it says it has, so that
+/// neither a device without end nor a large file of another kind is read whole.
 pub fn read_file(path: impl AsRef<Path>) -> Result<Vec<u8>, LoadError> {
     let path = path.as_ref();
     let read = || -> std::io::Result<Vec<u8>> {

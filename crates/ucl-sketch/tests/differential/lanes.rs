@@ -36,7 +36,8 @@ type Item = (u32, u64);
 
 struct Run {
     case: Case,
-    /// Synchronous, pipelined, loaded again and again, and one in the background. The first three agree in every bit.
+    /// Synchronous, pipelined, loaded again and again, and one in the background. The first three
+    /// agree in every bit.
     lanes: Vec<UclSketch>,
     truth: Truth,
     /// What counted before each change that was sealed, oldest first, and what no longer counts.
@@ -170,7 +171,8 @@ impl Run {
     }
 
     fn merge(&mut self, random: &mut Random) {
-        // One that was built alike, and has come to the same configuration; at times it is too heavy.
+        // One that was built alike, and has come to the same configuration; at times it is too
+        // heavy.
         let config = *self.lanes[0].config();
         let case = self.case.clone();
         let mut other = case.builder().build().expect("a case");

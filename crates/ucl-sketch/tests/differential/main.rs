@@ -1,12 +1,15 @@
 //! The library against exact counts, at random.
 //!
-//! A *program* is a random sketch, small enough that everything collides, and random calls: inserts of every kind, cuts, changes,
-//! merges, saves, bad input. It runs on several sketches side by side ([`lanes`]), and after some calls every key is asked for, known or
-//! not: its bounds must contain the truth and its estimate, and totals must be exact. A synchronous sketch, a pipelined one
-//! and one that is saved and loaded again must agree in every bit of their state.
+//! A *program* is a random sketch, small enough that everything collides, and random calls: inserts
+//! of every kind, cuts, changes, merges, saves, bad input. It runs on several sketches side by side
+//! ([`lanes`]), and after some calls every key is asked for, known or not: its bounds must contain
+//! the truth and its estimate, and totals must be exact. A synchronous sketch, a pipelined one and
+//! one that is saved and loaded again must agree in every bit of their state.
 //!
-//! A (program, key, view) is one *check*. `cargo test` makes some; `cargo xtask explore checks 100000000` makes that many.
-//! Overflow checks are on in both: what wraps silently would not be found. A failure names the seed of its program: `UCL_PROGRAM=SEED` runs that one alone.
+//! A (program, key, view) is one *check*. `cargo test` makes some;
+//! `cargo xtask explore checks 100000000` makes that many. Overflow checks are on in both: what
+//! wraps silently would not be found. A failure names the seed of its program: `UCL_PROGRAM=SEED`
+//! runs that one alone.
 
 mod case;
 mod lanes;

@@ -26,7 +26,8 @@ fn a_background_sketch_goes_on_in_the_background() {
             let answer = view.estimate(&case.key(number));
             assert!((answer.lower..=answer.upper).contains(&truth), "{decoder}: {number} {truth} {answer:?}");
         }
-        // When the trainer trains is in the file. A training of the first sketch may end any time; the second one has none.
+        // When the trainer trains is in the file. A training of the first sketch may end any time;
+        // the second one has none.
         let once = resumed.to_bytes().unwrap();
         assert!(UclSketch::from_bytes(&once).unwrap().to_bytes().unwrap() == once, "{decoder}: not what was saved");
     }

@@ -1,5 +1,5 @@
-//! Bytes from anyone give a sketch that works or an error: never a panic, and never an allocation that only a number
-//! asked for. `fuzz/` looks for more of the same with a fuzzer's patience.
+//! Bytes from anyone give a sketch that works or an error: never a panic, and never an allocation
+//! that only a number asked for. `fuzz/` looks for more of the same with a fuzzer's patience.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -34,7 +34,8 @@ unsafe impl GlobalAlloc for Watching {
 #[global_allocator]
 static ALLOCATOR: Watching = Watching;
 
-/// What reading may ask for in one go: a few times the file, and what `serde` is ready to reserve on a number's word.
+/// What reading may ask for in one go: a few times the file, and what `serde` is ready to reserve
+/// on a number's word.
 fn bound(file: usize) -> usize {
     64 * file + (4 << 20)
 }

@@ -1,7 +1,7 @@
 //! Files of every version keep loading, and this version's are written as ever.
 //!
-//! After a change of a written type: raise `FORMAT_VERSION`, keep reading the older files, and write the new ones with
-//! `UCL_REGENERATE=1 cargo test -p ucl-sketch --test state golden`
+//! After a change of a written type: raise `FORMAT_VERSION`, keep reading the older files, and
+//! write the new ones with `UCL_REGENERATE=1 cargo test -p ucl-sketch --test state golden`
 
 use std::path::PathBuf;
 
@@ -10,7 +10,8 @@ use ucl_sketch::{Base, CounterBits, DecoderKind, Hashing, HeavyKind, KeyFormat, 
 
 use crate::cases::{Case, answers, stream};
 
-/// A file's name, its sketch, and whether every machine writes the same: trained weights differ in their last digits.
+/// A file's name, its sketch, and whether every machine writes the same: trained weights differ in
+/// their last digits.
 pub fn files(version: u32) -> Vec<(&'static str, Case, bool)> {
     let hashing = if version == 1 { Hashing::V1 } else { Hashing::V2 };
     let delta = Case { uplink: true, ..Case::new(DecoderKind::Delta, KeyFormat::Fixed(4)) };

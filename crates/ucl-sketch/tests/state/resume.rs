@@ -1,4 +1,5 @@
-//! Stopped, saved, loaded, continued: the same as never stopped. With the control plane in a thread of its own: the same as in one.
+//! Stopped, saved, loaded, continued: the same as never stopped. With the control plane in a thread
+//! of its own: the same as in one.
 
 use proptest::prelude::*;
 use ucl_sketch::{
@@ -196,7 +197,8 @@ proptest! {
     }
 }
 
-/// Every decoder with every format of keys, whatever chance leaves out above; by files, in mid-epoch.
+/// Every decoder with every format of keys, whatever chance leaves out above; by files, in
+/// mid-epoch.
 #[test]
 fn every_decoder_and_every_key_format() {
     let folder = tempfile::tempdir().unwrap();

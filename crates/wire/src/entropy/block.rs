@@ -6,7 +6,8 @@
 //! | `1` constant | the one symbol |
 //! | `2 + 4·(log - 8)`, `+ 32` for four states | frequency table, states, words: [`rans`] |
 //!
-//! The number of symbols and the bits of the alphabet are known from elsewhere. A block of no symbols is no bytes.
+//! The number of symbols and the bits of the alphabet are known from elsewhere. A block of no
+//! symbols is no bytes.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -35,7 +36,8 @@ pub(crate) fn write(symbols: &[u8], bits: u32, words: &mut Vec<u16>, out: &mut V
     }
     let raw_bits = symbols.len() as u64 * u64::from(bits);
     let table = Table::new(&counts, symbols.len());
-    // The estimate spares the work where coding is hopeless; where it is not, the real length decides.
+    // The estimate spares the work where coding is hopeless; where it is not, the real length
+    // decides.
     if table.cost(&counts) >> 8 < raw_bits {
         let start = out.len();
         let mode = CODED | ((table.log - MIN_LOG) << 2) as u8;
@@ -65,7 +67,8 @@ pub(crate) fn write(symbols: &[u8], bits: u32, words: &mut Vec<u16>, out: &mut V
     packed.finish();
 }
 
-/// Reads `n` symbols below `2^bits`. The caller has checked that `n` is no more than it is ready to hold.
+/// Reads `n` symbols below `2^bits`. The caller has checked that `n` is no more than it is ready to
+/// hold.
 pub(crate) fn read(reader: &mut Reader<'_>, n: usize, bits: u32, what: &'static str) -> Result<Vec<u8>, WireError> {
     if n == 0 {
         return Ok(Vec::new());

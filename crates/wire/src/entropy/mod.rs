@@ -4,7 +4,8 @@
 //! - [`block`] writes a block of byte symbols in the cheapest of three ways (raw, constant, coded);
 //! - [`rans`] is the coder, [`table`] its frequencies on the wire, [`bits`] the raw bits.
 //!
-//! Every block stands alone: its frequencies travel with it, so that a message can be read without the ones before it.
+//! Every block stands alone: its frequencies travel with it, so that a message can be read without
+//! the ones before it.
 
 pub(crate) mod bits;
 pub(crate) mod block;

@@ -1,13 +1,15 @@
 //! Range asymmetric numeral systems: an arithmetic coder with one multiplication a symbol.
 //!
-//! A state `x` in `2^16 .. 2^32` takes in a symbol of frequency `f` out of `2^log`, starting at `c`, by
-//! `x <- (x / f) · 2^log + c + x mod f`, which adds `log2(2^log / f)` bits to it; before that, a state which would leave its
-//! range sheds its low 16 bits as a word. Decoding is the inverse, so it meets the symbols last to first: the encoder walks
-//! them backwards, and the decoder takes the words from the end. Four states take turns in long blocks, so that the
-//! processor works on four symbols at a time; short blocks have one state, for each takes four bytes to write down.
+//! A state `x` in `2^16 .. 2^32` takes in a symbol of frequency `f` out of `2^log`, starting at
+//! `c`, by `x <- (x / f) · 2^log + c + x mod f`, which adds `log2(2^log / f)` bits to it; before
+//! that, a state which would leave its range sheds its low 16 bits as a word. Decoding is the
+//! inverse, so it meets the symbols last to first: the encoder walks them backwards, and the
+//! decoder takes the words from the end. Four states take turns in long blocks, so that the
+//! processor works on four symbols at a time; short blocks have one state, for each takes four
+//! bytes to write down.
 //!
-//! Reference: J. Duda, "Asymmetric numeral systems: entropy coding combining speed of Huffman coding with compression rate
-//! of arithmetic coding" (2013), arXiv:1311.2540.
+//! Reference: J. Duda, "Asymmetric numeral systems: entropy coding combining speed of Huffman
+//! coding with compression rate of arithmetic coding" (2013), arXiv:1311.2540.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -23,8 +25,9 @@ const LOG: u32 = MAX_LOG;
 
 /// What encoding each symbol takes, with the division by its frequency as a multiplication.
 struct Steps {
-    /// `2^(32 + LOG) / f`, rounded up. A state that has shed is below `f · 2^(32 - LOG)`, so that its product with this fits
-    /// into 64 bits, and what the rounding adds never reaches the next quotient.
+    /// `2^(32 + LOG) / f`, rounded up. A state that has shed is below `f · 2^(32 - LOG)`, so that
+    /// its product with this fits into 64 bits, and what the rounding adds never reaches the next
+    /// quotient.
     reciprocal: [u64; 256],
     /// A state from here on sheds a word first: `f · 2^(32 - LOG)`.
     shed_at: [u32; 256],
@@ -50,7 +53,8 @@ impl Steps {
         steps
     }
 
-    /// Takes a symbol into a state. Whether or not a word is shed it is written; the returned 0 or 1 says whether it counts.
+    /// Takes a symbol into a state. Whether or not a word is shed it is written; the returned 0 or
+    /// 1 says whether it counts.
     #[inline(always)]
     fn encode(&self, state: &mut u32, symbol: u8, word: &mut u16) -> usize {
         let symbol = usize::from(symbol);
@@ -63,8 +67,8 @@ impl Steps {
     }
 }
 
-/// Appends `symbols`, each of which must have a frequency in `table` below all: states, number of words, words. `words` is
-/// scratch.
+/// Appends `symbols`, each of which must have a frequency in `table` below all: states, number of
+/// words, words. `words` is scratch.
 pub(crate) fn encode<const LANES: usize>(symbols: &[u8], table: &Table, words: &mut Vec<u16>, out: &mut Vec<u8>) {
     let steps = Steps::new(table);
     // A symbol sheds at most one word; the slack lets a group write before it knows.
@@ -126,7 +130,8 @@ pub(crate) fn decode<const LANES: usize>(
     for (symbol, state) in rest.iter_mut().zip(&mut states) {
         *symbol = lookup.decode(state, &mut words, &mut missing);
     }
-    // All words used and every state back where it started: bytes that say anything else are not ours.
+    // All words used and every state back where it started: bytes that say anything else are not
+    // ours.
     let whole = words.is_empty() && missing == 0 && states.iter().all(|&state| state == LOW);
     if whole { Ok(symbols) } else { Err(corrupt) }
 }

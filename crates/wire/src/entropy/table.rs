@@ -25,7 +25,8 @@ pub(crate) fn histogram(symbols: &[u8]) -> [u32; 256] {
         symbols.iter().for_each(|&symbol| counts[usize::from(symbol)] += 1);
         return counts;
     }
-    // Four counts side by side: runs of one symbol (zeros, mostly) would otherwise wait for their own last store.
+    // Four counts side by side: runs of one symbol (zeros, mostly) would otherwise wait for their
+    // own last store.
     let mut counts = [[0u32; 256]; 4];
     let (eights, rest) = symbols.as_chunks::<8>();
     for eight in eights {
@@ -44,10 +45,12 @@ pub(crate) fn histogram(symbols: &[u8]) -> [u32; 256] {
 }
 
 impl Table {
-    /// The table for `n >= 1` symbols of which `counts` occur. Integers only: the same on every machine.
+    /// The table for `n >= 1` symbols of which `counts` occur. Integers only: the same on every
+    /// machine.
     ///
-    /// Each symbol that occurs gets one unit, which is worth `n / 2^log` occurrences; what it has beyond that shares the
-    /// other units in proportion. Where no symbol is rarer than a unit this is exact proportion.
+    /// Each symbol that occurs gets one unit, which is worth `n / 2^log` occurrences; what it has
+    /// beyond that shares the other units in proportion. Where no symbol is rarer than a unit this
+    /// is exact proportion.
     pub(crate) fn new(counts: &[u32; 256], n: usize) -> Self {
         // A scale finer than the number of symbols says nothing, and costs bits.
         let log = (usize::BITS - n.leading_zeros()).saturating_sub(1).clamp(MIN_LOG, MAX_LOG);
@@ -55,8 +58,8 @@ impl Table {
         let beyond = |count: u32| (u64::from(count) << log).saturating_sub(n as u64);
         let total: u64 = counts.iter().map(|&c| beyond(c)).sum::<u64>().max(1);
         let units = (1 << log) - occurring;
-        // Shares of a running total: rounding never adds up to more or less than all units. A block has at most 2^24
-        // symbols, so that the products stay below 2^52.
+        // Shares of a running total: rounding never adds up to more or less than all units. A block
+        // has at most 2^24 symbols, so that the products stay below 2^52.
         let (mut running, mut given) = (0u64, 0u64);
         let frequencies = counts.map(|count| {
             if count == 0 {
@@ -81,8 +84,8 @@ impl Table {
 
     /// Writes each frequency as its difference from the one before, until they add up to `2^log`.
     ///
-    /// Neighbours differ by about the noise of a count, its square root: the differences are Exp-Golomb codes of that
-    /// order. A symbol that does not occur among others costs one bit.
+    /// Neighbours differ by about the noise of a count, its square root: the differences are
+    /// Exp-Golomb codes of that order. A symbol that does not occur among others costs one bit.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let mut bits = BitWriter::new(out);
         let (mut before, mut left) = (0u16, 1u32 << self.log);
@@ -141,8 +144,8 @@ fn order(before: u16) -> u32 {
     (u16::BITS - before.leading_zeros()) / 2
 }
 
-/// `log2(value) · 256` to within 3, for `value >= 1`. Integers only, for the choice that rests on it must be the same on
-/// every machine.
+/// `log2(value) · 256` to within 3, for `value >= 1`. Integers only, for the choice that rests on
+/// it must be the same on every machine.
 fn log2(value: u16) -> u32 {
     let whole = value.ilog2();
     let fraction = (u32::from(value) << 16 >> whole) & 0xffff;

@@ -1,9 +1,9 @@
 //! Integers of any size as byte tokens and raw low bits.
 //!
-//! Values below `2^EXACT` are their own tokens. A larger one, of `b + 1` bits, gives a token for `b` and its `LEAD` bits
-//! after the first; the `b - LEAD` low bits follow as they are, for they are close to uniform. Long lists use 4 and 2 (256
-//! tokens reach 64 bits); short ones 0 and 0, the bare bit length, since a table of many frequencies would cost more than
-//! it saves.
+//! Values below `2^EXACT` are their own tokens. A larger one, of `b + 1` bits, gives a token for
+//! `b` and its `LEAD` bits after the first; the `b - LEAD` low bits follow as they are, for they
+//! are close to uniform. Long lists use 4 and 2 (256 tokens reach 64 bits); short ones 0 and 0, the
+//! bare bit length, since a table of many frequencies would cost more than it saves.
 
 use alloc::vec::Vec;
 

@@ -1,7 +1,7 @@
 //! Carries of overflowing counters.
 //!
-//! Addition does not mind the order: carries are sorted by counter and those of one counter added up, so that on the wire
-//! they are small gaps and small numbers.
+//! Addition does not mind the order: carries are sorted by counter and those of one counter added
+//! up, so that on the wire they are small gaps and small numbers.
 
 use alloc::vec::Vec;
 

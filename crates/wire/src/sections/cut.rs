@@ -1,7 +1,8 @@
 //! The end of an epoch: totals and counters.
 //!
-//! Counters of 4 and 8 bits are byte symbols as they stand in memory (two 4-bit counters to the byte), wider ones are values,
-//! signed ones zig-zag. Hashing makes counters as good as independent, so their order-0 entropy is all there is to gain.
+//! Counters of 4 and 8 bits are byte symbols as they stand in memory (two 4-bit counters to the
+//! byte), wider ones are values, signed ones zig-zag. Hashing makes counters as good as
+//! independent, so their order-0 entropy is all there is to gain.
 
 use alloc::vec::Vec;
 

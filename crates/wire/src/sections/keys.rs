@@ -1,7 +1,8 @@
 //! Reported keys, in the order of the reports.
 //!
-//! On the wire: their number; a block of flags; keys of one size as byte columns; keys of any length as lengths and one
-//! block of text. A long key's digest follows from the key and the segment's seed: it travels only where it does not.
+//! On the wire: their number; a block of flags; keys of one size as byte columns; keys of any
+//! length as lengths and one block of text. A long key's digest follows from the key and the
+//! segment's seed: it travels only where it does not.
 
 use alloc::vec::Vec;
 
@@ -78,7 +79,8 @@ impl Keys {
     /// Appends a key.
     ///
     /// # Panics
-    /// If the key is not of this format: the sender was given another configuration than the data plane.
+    /// If the key is not of this format: the sender was given another configuration than the data
+    /// plane.
     #[inline]
     pub fn push(&mut self, key: KeyRef<'_>, flags: KeyFlags) {
         let kind = match (self.format, key) {
@@ -222,7 +224,8 @@ impl Keys {
         for flags in flags {
             let key_flags = key_flags(flags);
             let mut next = || {
-                // As many lengths as keys in full, and as much text as the lengths say: both were counted above.
+                // As many lengths as keys in full, and as much text as the lengths say: both were
+                // counted above.
                 let (bytes, rest) = text.split_at(lengths.next().unwrap_or_default() as usize);
                 text = rest;
                 bytes

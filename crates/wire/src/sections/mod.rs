@@ -13,8 +13,8 @@ use crate::bytes::Reader;
 use crate::entropy::block;
 use crate::entropy::values::Scratch;
 
-/// What one message may hold when decoded, in bytes, beside its counters: no declared number makes a reader allocate more
-/// than a few times this.
+/// What one message may hold when decoded, in bytes, beside its counters: no declared number makes
+/// a reader allocate more than a few times this.
 pub(crate) const MAX_COLLECTED: usize = crate::MAX_BUFFER + (1 << 17);
 
 /// Reads how many entries of at least `bytes` bytes each follow.
@@ -22,8 +22,9 @@ pub(crate) fn read_count(reader: &mut Reader<'_>, what: &'static str, bytes: usi
     Ok(reader.bounded(what, (MAX_COLLECTED / bytes) as u64)? as usize)
 }
 
-/// Appends rows of `width` bytes, column by column: the first byte of keys is not distributed as their last (small numbers
-/// have leading zeros, addresses share a network), so each column is a block of its own.
+/// Appends rows of `width` bytes, column by column: the first byte of keys is not distributed as
+/// their last (small numbers have leading zeros, addresses share a network), so each column is a
+/// block of its own.
 pub(crate) fn write_rows(rows: &[u8], width: usize, scratch: &mut Scratch, out: &mut Vec<u8>) {
     for column in 0..width {
         scratch.symbols.clear();

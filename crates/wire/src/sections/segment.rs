@@ -1,8 +1,9 @@
 //! The configuration that opens a segment: with it the control plane rebuilds every column.
 //!
-//! Version 1 knew signed counters or not, that is Count Sketch or Count-Min, and one heavy part. Version 2 has the base
-//! sketch in the place of the sign (so that 0 and 1 mean what they meant), and the heavy part's kind at the end. Version 3
-//! has a seed of 128 bits behind the number of the hash functions; before, both were those of [`Hashing::V1`].
+//! Version 1 knew signed counters or not, that is Count Sketch or Count-Min, and one heavy part.
+//! Version 2 has the base sketch in the place of the sign (so that 0 and 1 mean what they meant),
+//! and the heavy part's kind at the end. Version 3 has a seed of 128 bits behind the number of the
+//! hash functions; before, both were those of [`Hashing::V1`].
 
 use alloc::vec::Vec;
 

@@ -1,8 +1,8 @@
 //! Changed slots of the heavy part.
 //!
-//! On the wire: their number, the gaps between them (0 for the next slot), which were taken, their counts, and the new
-//! holders as byte columns. Counts are whole, not differences: the sender needs no memory of what it sent, and the reader no
-//! earlier message.
+//! On the wire: their number, the gaps between them (0 for the next slot), which were taken, their
+//! counts, and the new holders as byte columns. Counts are whole, not differences: the sender needs
+//! no memory of what it sent, and the reader no earlier message.
 
 use alloc::vec::Vec;
 
@@ -68,7 +68,8 @@ impl Slots {
     /// Appends a slot. Returns false and changes nothing unless the slot comes after all others.
     ///
     /// # Panics
-    /// If the holder is not of this format: the sender was given another configuration than the data plane.
+    /// If the holder is not of this format: the sender was given another configuration than the
+    /// data plane.
     #[must_use = "a slot out of order is not taken in"]
     pub fn push(&mut self, change: SlotReport<'_>) -> bool {
         if self.numbers.last().is_some_and(|&last| last >= change.slot) {

@@ -1,10 +1,13 @@
 //! How frequent a key will be, from its bytes.
 //!
-//! A linear model of `log2(1 + count)`: one weight for each value of each half-byte, `32·N` in all for a key of `N` bytes (512 bytes of `f32` for a 4-byte key). It can learn that some
-//! prefixes, ports or ranges of numbers are busy; it can learn nothing from keys that were hashed before (digests of long keys are).
-//! Fitted by normalised least mean squares over the sample, twenty times: deterministic, and good enough for an additive model.
+//! A linear model of `log2(1 + count)`: one weight for each value of each half-byte, `32·N` in all
+//! for a key of `N` bytes (512 bytes of `f32` for a 4-byte key). It can learn that some prefixes,
+//! ports or ranges of numbers are busy; it can learn nothing from keys that were hashed before
+//! (digests of long keys are). Fitted by normalised least mean squares over the sample, twenty
+//! times: deterministic, and good enough for an additive model.
 //!
-//! Hsu et al. train recurrent networks on millions of flows; for what such a network costs per item see [`Rnn`](super::Rnn).
+//! Hsu et al. train recurrent networks on millions of flows; for what such a network costs per item
+//! see [`Rnn`](super::Rnn).
 
 /// Fitted regression model.
 #[derive(Clone, Debug, PartialEq)]

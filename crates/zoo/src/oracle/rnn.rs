@@ -1,13 +1,15 @@
 //! What a recurrent network in front of a sketch costs.
 //!
-//! The UCL-sketch paper measures the speed of learned sketches with "a simple two-layer RNN model" run once before each update. This is
-//! one: the key's bytes go in one after the other, scaled to 0..1, through two layers of [`HIDDEN`] units,
+//! The UCL-sketch paper measures the speed of learned sketches with "a simple two-layer RNN model"
+//! run once before each update. This is one: the key's bytes go in one after the other, scaled to
+//! 0..1, through two layers of [`HIDDEN`] units,
 //!
 //! ```text
 //! h1 <- tanh(w x + U1 h1 + b1),   h2 <- tanh(V h1 + U2 h2 + b2),   score = o · h2
 //! ```
 //!
-//! with seeded random weights. **It is a model of cost only**: nothing is trained, and nobody listens to its scores.
+//! with seeded random weights. **It is a model of cost only**: nothing is trained, and nobody
+//! listens to its scores.
 
 use crate::rng::Rng;
 

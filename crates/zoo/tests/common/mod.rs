@@ -28,7 +28,8 @@ impl Stream {
     pub fn skewed(bytes: usize, keys: u64, items: u64) -> Self {
         let mut random = SplitMix64::new(items);
         let draw = |_| {
-            // The inverse of the distribution function of 1/rank is exponential in the rank's logarithm.
+            // The inverse of the distribution function of 1/rank is exponential in the rank's
+            // logarithm.
             let rank = ((keys as f64).powf(random.unit()) as u64).min(keys) - 1;
             let mut key = mix(rank).to_le_bytes().repeat(3);
             key.truncate(bytes);

@@ -26,8 +26,9 @@ impl<const N: usize> HeavyChange<N> for VotingFilter<N> {
         free
     }
 
-    /// The same key adds; otherwise the larger stays (of equal ones the larger key), and `old` is the sum of both and of what
-    /// lost: as if all had been votes. The one that stays has just won, so it keeps the slot until the next vote.
+    /// The same key adds; otherwise the larger stays (of equal ones the larger key), and `old` is
+    /// the sum of both and of what lost: as if all had been votes. The one that stays has just won,
+    /// so it keeps the slot until the next vote.
     fn merge(&mut self, other: &Self, mut lost: impl FnMut(&[u8; N], u64, bool)) {
         let rule = self.rule;
         for (ours, theirs) in self.slots.iter_mut().zip(&other.slots) {

@@ -1,7 +1,9 @@
-//! Pictures of any figures: several panels of lines or bars, one legend, linear and logarithmic axes.
+//! Pictures of any figures: several panels of lines or bars, one legend, linear and logarithmic
+//! axes.
 //!
-//! A [`Figure`] says what is to be seen; drawing decides where it goes. Lines of one name have one colour and one mark in all
-//! panels, and stand in the legend once. On a logarithmic axis what is 0 or less is drawn at the lower edge, and a note says so.
+//! A [`Figure`] says what is to be seen; drawing decides where it goes. Lines of one name have one
+//! colour and one mark in all panels, and stand in the legend once. On a logarithmic axis what is 0
+//! or less is drawn at the lower edge, and a note says so.
 //!
 //! ```
 //! use ucl_lab::plot::{Axis, Figure, Line, Panel, Point};
