@@ -165,13 +165,14 @@ pub fn expected_coverage(bits: u32, hashes: u8, keys: f64) -> f64 {
 }
 
 /// How many keys were offered, if `held` of them were not lost. Infinite where the filter is so
-/// full that hardly any key gets through.
+/// full that this cannot be told: where one in twenty keys or fewer gets through, and chance alone
+/// (a standard deviation of `held`) would change the answer by half.
 pub fn offered_keys(bits: u32, hashes: u8, held: f64) -> f64 {
     let step = held.max(1.0) / 1000.0;
     let (mut offered, mut through) = (0.0, 0.0);
     while through < held {
         let passes = 1.0 - false_positive_rate(bits, hashes, offered + step / 2.0);
-        if passes < 1e-3 {
+        if passes < 0.05 && passes * passes * held < 4.0 {
             return f64::INFINITY;
         }
         through += passes * step;

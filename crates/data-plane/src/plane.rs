@@ -68,7 +68,7 @@ impl<const N: usize> DataPlane<N> {
     /// }
     /// assert!(reported > 1_000); // 5,000 keys do not fit into 3,000 slots
     /// assert!(plane.memory().total() <= 65_536);
-    /// # Ok::<(), ucl_data_plane::ConfigError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         config.shape.validate()?;
@@ -87,7 +87,7 @@ impl<const N: usize> DataPlane<N, AnyHeavy<N>> {
     /// let mut plane = DataPlane::<4, AnyHeavy<4>>::any(config)?;
     /// plane.insert(&[7; 4], 5, &mut |_: Report<'_>| ())?;
     /// assert_eq!(plane.exact(&[7; 4]), 5);
-    /// # Ok::<(), ucl_data_plane::ConfigError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn any(config: Config) -> Result<Self, ConfigError> {
         config.shape.validate()?;

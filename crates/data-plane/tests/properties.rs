@@ -273,7 +273,7 @@ fn bad_requests_are_named() {
     assert_eq!(wrong(Shape { rows: 17, ..config.shape }), "rows is 17, but must be from 1 to 16");
     assert_eq!(
         DataPlane::<8>::new(config).unwrap_err().to_string(),
-        "a key of 8 bytes does not fit a sketch of 4-byte keys"
+        "keys of 8 bytes do not fit a sketch of 4-byte keys"
     );
     assert_eq!(
         wrong(Shape { heavy: HeavyKind::Elastic, ..config.shape }),

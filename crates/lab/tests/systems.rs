@@ -46,6 +46,10 @@ fn every_method_keeps_its_promises_on_every_stream() {
     for stream in &streams() {
         for method in registry.methods() {
             let row = run(method, stream, &quick());
+            if method.name == "ucl-exact" && stream.keys() == KeyFormat::Digest {
+                assert!(row.error.unwrap().contains("ucl-exact counts keys of 4, 8, 13 or 16 bytes"));
+                continue;
+            }
             let what = format!("{} on {}: {row:?}", method.name, stream.name());
             assert_eq!(row.error, None, "{what}");
             let bounded = ucl_zoo::find(method.name).is_none_or(|entry| entry.guarantees.bounded);
@@ -62,7 +66,9 @@ fn every_method_keeps_its_promises_on_every_stream() {
                 let uplink = row.uplink_bytes.unwrap() as f64;
                 assert_eq!(row.uplink_bytes_per_item.unwrap(), uplink / stream.items() as f64, "{what}");
                 assert!(row.coverage.unwrap() > 0.5 && row.snapshots.unwrap() >= 1, "{what}");
-                assert!(row.control_bytes.unwrap() > 0 && row.decode_ms.unwrap() > 0.0, "{what}");
+                assert!(row.control_bytes.unwrap() > 0, "{what}");
+                // A mirrored table is replayed as it is read: nothing is left to decode.
+                assert!(method.name == "ucl-exact" || row.decode_ms.unwrap() > 0.0, "{what}");
             }
         }
     }
@@ -78,7 +84,10 @@ fn a_seed_fixes_everything_but_the_clock() {
             Row { insert_mops: None, query_mops: None, train_seconds: None, decode_ms: None, ..row }
         };
         assert_eq!(timeless(1), timeless(1), "{}", method.name);
-        if !method.baseline {
+        if method.name == "ucl-exact" {
+            assert_eq!((timeless(1).aae, timeless(2).aae), (Some(0.0), Some(0.0)));
+            assert_ne!(timeless(1).uplink_bytes, timeless(2).uplink_bytes);
+        } else if !method.baseline {
             assert_ne!(timeless(1).aae, timeless(2).aae, "{}", method.name);
         }
     }

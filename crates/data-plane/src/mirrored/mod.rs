@@ -33,8 +33,9 @@
 //!     Pieces::Bytes(bytes) => open.extend_from_slice(bytes),
 //!     Pieces::End { .. } => messages.push(std::mem::take(&mut open)),
 //! };
-//! for i in 0..100_000u32 {
-//!     device.insert(&(i * i % 20_011).to_le_bytes(), 1, &mut link);
+//! let key = |i: u64| (i * i % 20_011) as u32;
+//! for i in 0..100_000 {
+//!     device.insert(&key(i).to_le_bytes(), 1, &mut link);
 //! }
 //! device.cut(&mut link);
 //!
@@ -44,7 +45,7 @@
 //!     server.read(message, i == last, |key, count| *counts.entry(key.to_vec()).or_insert(0u64) += count);
 //! }
 //! assert_eq!(counts.values().sum::<u64>(), 100_000);
-//! assert_eq!(counts[&4u32.to_le_bytes()[..]], (0..100_000u32).filter(|i| i * i % 20_011 == 4).count() as u64);
+//! assert_eq!(counts[&4u32.to_le_bytes()[..]], (0..100_000).filter(|&i| key(i) == 4).count() as u64);
 //! ```
 
 mod batch;

@@ -36,7 +36,7 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
     /// plane.change(Config { seed: 2.into(), ..config }, &mut sink)?;
     /// plane.insert(b"key1", 2, &mut sink)?;
     /// assert_eq!(plane.exact(b"key1"), 7); // the heavy part has moved
-    /// # Ok::<(), ucl_data_plane::ConfigError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn change(&mut self, config: Config, sink: &mut impl ReportSink) -> Result<(), ConfigError> {
         config.shape.validate()?;
