@@ -312,7 +312,8 @@ impl QueryView {
     }
 
     /// Where counting starts: items before this one are not in the answers, for their segments were
-    /// dropped ([`ControlPlane::drop_oldest_segment`]). 0 unless that happened.
+    /// dropped ([`ControlPlane::drop_oldest_segment`](crate::ControlPlane::drop_oldest_segment)). 0
+    /// unless that happened.
     pub fn since(&self) -> u64 {
         self.past.since_items()
     }

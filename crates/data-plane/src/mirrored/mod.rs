@@ -7,12 +7,12 @@
 //! 2. *A flow cache* has a fixed table. A new key in a full place sends the old one's key and count
 //!    up the link. Exact, at the price of a whole key per miss. (NetFlow and IPFIX exporters do
 //!    this.)
-//! 3. *A compact cache* does not store what a key's place already says ([`code`]), and counts in a
+//! 3. *A compact cache* does not store what a key's place already says (`code.rs`), and counts in a
 //!    few bits: a count that is full is sent, and starts again. The same memory holds twice the
 //!    keys.
 //! 4. *A mirrored cache* sends who *came*, not who left. The control plane replays every change and
 //!    so knows who sits where ([`Mirror`]): the victim's key costs nothing. Changes are collected,
-//!    sorted by set, and entropy-coded by models that adapt ([`model`]).
+//!    sorted by set, and entropy-coded by models that adapt (`model.rs`).
 //!
 //! No slot changes its holder without a record of it. At a cut the counts of all slots are sent as
 //! well and start again from 0; then the control plane has every count exactly.
