@@ -298,5 +298,5 @@ fn the_list_of_methods() {
     assert_eq!(rows.len(), folder.run("methods").out.lines().count());
     assert_eq!((&rows[0]["name"], &rows[0]["baseline"]), (&"ucl-learned".into(), &false.into()));
     let variants = rows.iter().filter(|row| row["variant"] == true).count();
-    assert_eq!(variants, 5, "selected by name only");
+    assert_eq!(variants, 6, "selected by name only");
 }

@@ -1,4 +1,4 @@
-//! One seeded hash per item.
+//! One seeded hash for all positions of a key.
 //!
 //! Slot, columns and Bloom bits all come from disjoint parts of one 128-bit hash, and every
 //! position by multiply-shift: `(part * size) >> 32`. Thirteen separate hash functions and `%` run

@@ -19,7 +19,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     {
         return line(keys.parse()?);
     }
-    let asked: Vec<u32> = arguments.iter().map(|keys| keys.parse()).collect::<Result<_, _>>()?;
+    let number = |text: &String| text.parse().map_err(|_| format!("{text} is not a number of keys"));
+    let asked: Vec<u32> = arguments.iter().map(number).collect::<Result<_, _>>()?;
     println!("                          bytes per known key");
     println!("     keys      known    account   resident       peak   peak / account");
     for keys in if asked.is_empty() { &NUMBERS } else { &asked[..] } {

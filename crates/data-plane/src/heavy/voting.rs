@@ -171,8 +171,7 @@ impl<const N: usize> HeavyPart<N> for VotingFilter<N> {
         let rule = self.rule;
         let seed = *seed;
         // All hashes first: an eviction is a branch that is often mispredicted, and the sooner it
-        // is known the less is lost. With the hash in the same loop a batch ran at 2.0 times the
-        // yardstick of `cargo bench`, so at 2.2.
+        // is known the less is lost.
         let mut indices = [0u32; CHUNK];
         for (index, key) in indices.iter_mut().zip(keys) {
             *index = seed.hash(key).slot(slots.len() as u32) as u32;
