@@ -75,6 +75,15 @@ impl OpenEpoch {
         })
     }
 
+    /// Whether it shows no trace of a report, when the segment has this many columns.
+    pub fn is_fresh(&self, columns: usize) -> bool {
+        self.first_new == columns
+            && self.late.is_empty()
+            && self.heavy_changes.is_empty()
+            && self.evicted.is_empty()
+            && self.moved.is_empty()
+    }
+
     /// Gives the key a column, unless it has one. A key that is not `fresh` may have been in the
     /// sketch before.
     pub fn give_column(&mut self, key: KeyId, identity: &[u8], fresh: bool, segment: &mut Segment) -> ColumnId {

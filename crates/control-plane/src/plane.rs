@@ -63,6 +63,8 @@ pub struct ControlPlane {
     /// Time spent on decoding closed epochs.
     pub(crate) decoding: Duration,
     pub(crate) lagging: bool,
+    /// Whether anything came since the last cut.
+    pub(crate) since_cut: bool,
     pub(crate) fault: Option<Fault>,
 }
 
@@ -92,6 +94,13 @@ pub enum Fault {
     /// Messages could not be read, or are missing.
     #[error("the reports can no longer be followed: {0}")]
     Link(String),
+    /// The peek brought nothing. Where the data plane is elsewhere, ask for
+    /// [`ControlPlane::view_at_cut`].
+    #[error("a view needs the data plane's counters: none came (for a remote data plane, view the last cut)")]
+    EmptyPeek,
+    /// Reports of an epoch that has not ended yet have come: its cut has to come first.
+    #[error("there is no view at the cut: an epoch has begun since, and its own cut has not come yet")]
+    NotAtCut,
 }
 
 impl ControlPlane {
@@ -112,6 +121,7 @@ impl ControlPlane {
             cuts: 0,
             decoding: Duration::ZERO,
             lagging: false,
+            since_cut: false,
             fault: None,
         })
     }
@@ -178,6 +188,7 @@ impl ControlPlane {
     }
 
     fn take(&mut self, report: Report<'_>) -> Result<(), Fault> {
+        self.since_cut = !matches!(report, Report::Cut(_));
         match report {
             Report::Key { key, flags } => self.accept_key(key, flags)?,
             Report::Carry { at, times } => self.segment.carry(at.0, times)?,

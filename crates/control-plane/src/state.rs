@@ -148,6 +148,7 @@ impl ControlPlane {
             cuts,
             decoding: _,
             lagging: _,
+            since_cut: _,
             fault,
         } = self;
         if let Some(fault) = fault {
@@ -238,6 +239,7 @@ impl ControlPlane {
             Some(earlier) => earlier.restored(&registry, &segment, &settings)?,
             None => Default::default(),
         };
+        let since_cut = !segment.is_cut() || !open.is_fresh(segment.columns().len());
         let control = Self {
             segment,
             registry: Arc::new(registry),
@@ -251,6 +253,7 @@ impl ControlPlane {
             cuts,
             decoding: Duration::ZERO,
             lagging: false,
+            since_cut,
             fault: None,
         };
         control.check()?;

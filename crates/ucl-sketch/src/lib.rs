@@ -30,12 +30,16 @@
 //!   the counts of another one, [`UclSketch::rehash`] and [`UclSketch::resize`] change it in
 //!   mid-stream.
 //!
+//! Where the stream is seen on one machine and asked about on another, a [`Device`] counts and
+//! writes messages, and a [`Station`] reads them and answers.
+//!
 //! Everything below these types can be used by itself: the [data plane](ucl_data_plane), the
 //! [wire format](ucl_wire) and the [control plane](ucl_control_plane).
 
 mod background;
 mod builder;
 mod bytes;
+mod device;
 mod hit;
 mod key;
 mod pipeline;
@@ -43,26 +47,29 @@ pub mod plan;
 mod plane;
 mod sketch;
 pub mod state;
+mod station;
 mod view;
 
 pub use background::NoThread;
 pub use builder::{BuildError, Builder, Execution};
 pub use bytes::{Bytes, ParseBytesError};
+pub use device::{Device, Outgoing};
 pub use hit::Hit;
 pub use key::{AsKey, ByteKey, Key, KeyName};
 pub use sketch::{ChangeError, MergeError, Size, UclSketch};
 pub use state::{LoadError, SaveError};
+pub use station::{Prepared, Refused, Station};
 pub use ucl_control_plane::{
     BoundKind, Change, ChangeKind, ControlPlane, DecodeError, DecoderKind, EpochCounts, Estimate, Fallback, Fault,
     KeyId, QueryView, Registry, SelfCheck, Series, Settings, Source, Verdict,
 };
 pub use ucl_data_plane::{
-    Base, BloomKind, Config, ConfigError, CounterBits, Hashing, HeavyKind, InsertError, KeyFormat, Memory, OutOfMemory,
-    ParseSeedError, ReportRule, Seed, Shape,
+    Base, BloomKind, Config, ConfigError, CounterBits, Hashing, HeavyKind, Inconsistent, InsertError, KeyFormat,
+    Memory, OutOfMemory, ParseSeedError, ReportRule, Seed, Shape,
 };
 pub use ucl_equations::em;
 pub use ucl_learned as learned;
-pub use ucl_wire::Uplink;
+pub use ucl_wire::{MAX_COUNTERS, Uplink, WireError};
 pub use view::View;
 
 /// The README's program, compiled and run.

@@ -113,6 +113,12 @@ impl<F: FnMut(&[u8])> Encoder<F> {
         self
     }
 
+    /// Returns how many bytes of reports are collected before a message is sent without waiting for
+    /// the cut.
+    pub fn buffer(&self) -> usize {
+        self.limit
+    }
+
     /// Returns the configuration of the segment.
     pub fn config(&self) -> &Config {
         &self.config

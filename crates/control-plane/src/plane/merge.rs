@@ -81,6 +81,7 @@ impl ControlPlane {
         let registry = &self.registry;
         self.segment.merge(&other.segment, id, |ours| registry.identity_of(ours));
         let columns = self.segment.columns();
+        self.since_cut = true;
         self.open.merge(&other.open, columns.len(), id);
         match (&mut self.mode, &other.mode) {
             (Mode::Delta(delta), Mode::Delta(more)) => {

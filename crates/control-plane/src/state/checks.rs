@@ -121,13 +121,19 @@ impl ControlPlane {
         Ok(())
     }
 
+    /// Checks a control plane whose data plane is elsewhere, as it stands at its last cut.
+    pub fn check_at_cut(&self) -> Result<(), Inconsistent> {
+        ensure(!self.since_cut, || "reports came after the last cut".into())?;
+        self.check_against(self.registry.digest_key(), |peek| *peek = self.peek_at_cut())
+    }
+
     /// Checks against what the data plane says of this moment: `peek` is asked for its
     /// [`peek`](ucl_data_plane::DataPlane::peek). `digest_key` is that of its hashes.
     pub fn check_against(&self, digest_key: DigestKey, peek: impl FnOnce(&mut Peek)) -> Result<(), Inconsistent> {
         ensure(self.registry.digest_key() == digest_key, || "the planes have digests of different keys".into())?;
         let mut peeked = Peek::default();
         peek(&mut peeked);
-        let Peek { slots, counters, totals } = peeked;
+        let Peek { slots, counters, totals, complete: _ } = peeked;
         let CutTotals { items, weight, sketch_weight, smallest_weight, carries } = totals;
         let segment = &self.segment;
         let shape = &self.segment.config().shape;

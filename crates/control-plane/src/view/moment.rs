@@ -9,7 +9,7 @@ use super::{QueryView, SegmentAtCut, Source, unknown_upper, upper_bounds};
 use crate::decoder::DecoderKind;
 use crate::heavy::{HeavyMirror, Held};
 use crate::key_state::RaisedFloors;
-use crate::open_epoch::EpochChanges;
+use crate::open_epoch::{EpochChanges, OpenEpoch};
 use crate::plane::{ControlPlane, Fault, Mode};
 use crate::probable::MedianBound;
 use crate::registry::{KeyId, Registry};
@@ -42,6 +42,8 @@ pub struct Peek {
     /// The remainders.
     pub(crate) counters: Vec<i64>,
     pub(crate) totals: CutTotals,
+    /// Whether counters and totals came.
+    pub(crate) complete: bool,
 }
 
 impl ReportSink for Peek {
@@ -51,6 +53,7 @@ impl ReportSink for Peek {
             Report::Cut(cut) => {
                 self.counters = cut.counters.to_vec();
                 self.totals = cut.totals;
+                self.complete = true;
             }
             Report::Key { .. } | Report::Carry { .. } | Report::Open { .. } => {
                 debug_assert!(false, "a peek brings slots and counters only");
@@ -92,19 +95,63 @@ impl ControlPlane {
     /// plane's [`peek`](ucl_data_plane::DataPlane::peek); nothing changes by it, here or there.
     ///
     /// # Errors
-    /// If the control plane has failed before, the peek contradicts the reports, or the decoder
-    /// fails.
+    /// If the control plane has failed before, the peek is empty or contradicts the reports, or the
+    /// decoder fails.
     pub fn view(&mut self, peek: impl FnOnce(&mut Peek)) -> Result<QueryView, Fault> {
         if let Some(fault) = self.fault() {
             return Err(fault.clone());
         }
         let mut peeked = Peek::default();
         peek(&mut peeked);
+        if !peeked.complete {
+            return Err(Fault::EmptyPeek);
+        }
         let columns = self.segment.columns().len();
         let view = self.view_of(peeked);
         // Columns of keys that lost their slots unseen are this view's alone.
         self.segment.truncate(columns);
         view
+    }
+
+    /// Returns the state at the last cut, without asking the data plane: it may be on another
+    /// machine. The same as [`ControlPlane::view`] right after that cut.
+    ///
+    /// ```
+    /// use ucl_control_plane::{ControlPlane, Fault, Settings};
+    /// use ucl_data_plane::{Config, DataPlane, KeyFormat, ReportRule, Shape};
+    /// # let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };
+    /// # let (mut data, mut control) = (DataPlane::<4>::new(config)?, ControlPlane::new(config, Settings::default())?);
+    /// data.insert(b"key1", 5, &mut control)?;
+    /// data.cut(&mut control);
+    /// assert_eq!(control.view_at_cut()?.estimate(b"key1").estimate, 5);
+    /// assert_eq!(control.view(|_| {}).unwrap_err(), Fault::EmptyPeek);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the control plane has failed before, a report came after the last cut, or the decoder
+    /// fails.
+    pub fn view_at_cut(&mut self) -> Result<QueryView, Fault> {
+        if let Some(fault) = self.fault() {
+            return Err(fault.clone());
+        }
+        if self.since_cut {
+            return Err(Fault::NotAtCut);
+        }
+        let peek = self.peek_at_cut();
+        self.view(|peeked| *peeked = peek)
+    }
+
+    /// What the data plane's peek brings right after the last cut.
+    pub(crate) fn peek_at_cut(&self) -> Peek {
+        let OpenEpoch { items, weight, smallest_weight, .. } = self.open;
+        let sketch_weight = self.segment.sketch_weight();
+        Peek {
+            slots: Vec::new(),
+            counters: vec![0; self.segment.cumulative().len()],
+            totals: CutTotals { items, weight, sketch_weight, smallest_weight, carries: 0 },
+            complete: true,
+        }
     }
 
     fn view_of(&mut self, peeked: Peek) -> Result<QueryView, Fault> {
@@ -119,7 +166,7 @@ impl ControlPlane {
 
     /// Runs a clone of the open epoch up to now, as a cut runs the epoch itself.
     fn moment(&mut self, peeked: Peek) -> Result<Moment, ReportError> {
-        let Peek { slots, counters: remainders, totals } = peeked;
+        let Peek { slots, counters: remainders, totals, complete: _ } = peeked;
         let mut registry = Registry::beyond(&self.registry);
         let mut open = self.open.clone();
         let mut entered: Vec<Held> = Vec::new();

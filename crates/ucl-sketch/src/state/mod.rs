@@ -48,6 +48,7 @@
 mod atomic;
 mod container;
 mod error;
+mod halves;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -109,11 +110,15 @@ pub enum Section {
     Labels = 10,
     /// What was counted before the sketch's hashes or sizes changed: sealed segments.
     Earlier = 11,
+    /// The configuration of a [`Device`](crate::Device), and carries that it holds back.
+    Device = 20,
+    /// The configuration of a [`Station`](crate::Station), and the message that it expects.
+    Station = 21,
 }
 
 impl Section {
     /// All sections.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Configuration,
         Self::DataPlane,
         Self::Registry,
@@ -125,6 +130,8 @@ impl Section {
         Self::Uplink,
         Self::Labels,
         Self::Earlier,
+        Self::Device,
+        Self::Station,
     ];
 }
 
@@ -142,6 +149,8 @@ impl fmt::Display for Section {
             Self::Uplink => "uplink",
             Self::Labels => "labels",
             Self::Earlier => "earlier",
+            Self::Device => "device",
+            Self::Station => "station",
         })
     }
 }
@@ -232,23 +241,12 @@ impl<K: Key> UclSketch<K> {
         let until_cut = self.until_cut;
         let of_control = |control: &ControlPlane, settings: Settings, execution| -> Result<_, SaveError> {
             settings.check(plane.config())?;
-            let ControlState { registry, counting, earlier, window, delta, model } = control.state()?;
-            let (verdict, settled) = model.as_ref().map_or((None, false), |model| (model.verdict, model.settled));
+            let (parts, verdict, settled) = control_sections(control)?;
             let config = *plane.config();
             let configuration = Configuration { config, settings, interval, until_cut, execution, verdict, settled };
-            let mut sections = vec![
-                (Section::Configuration, configuration.write()),
-                (Section::DataPlane, encode(plane)),
-                (Section::Registry, encode(&registry)),
-                (Section::Counting, encode(&counting)),
-                (Section::Window, encode(&window)),
-            ];
-            sections.extend(earlier.map(|earlier| (Section::Earlier, encode(&earlier))));
-            sections.extend(delta.map(|delta| (Section::Delta, encode(&delta))));
-            if let Some(Model { network, twin, .. }) = model {
-                sections.push((Section::Network, network));
-                sections.extend(twin.map(|twin| (Section::Twin, twin)));
-            }
+            let mut sections =
+                vec![(Section::Configuration, configuration.write()), (Section::DataPlane, encode(plane))];
+            sections.extend(parts);
             Ok(sections)
         };
         let (mut sections, encoder) = match &mut self.control {
@@ -314,18 +312,7 @@ impl UclSketch {
         ensure(due, || format!("the next cut in {until_cut} items, but one every {interval:?}"))?;
         let plane = required::<AnyPlane>(&file, Section::DataPlane)?.restored(&config)?;
 
-        let network = file.get(Section::Network).map(<[u8]>::to_vec);
-        let twin = file.get(Section::Twin).map(<[u8]>::to_vec);
-        let lone = network.is_none() && (twin.is_some() || verdict.is_some() || settled);
-        ensure(!lone, || "there is no network for what is said of one".into())?;
-        let state = ControlState {
-            registry: required(&file, Section::Registry)?,
-            counting: required(&file, Section::Counting)?,
-            earlier: optional(&file, Section::Earlier)?,
-            window: required(&file, Section::Window)?,
-            delta: optional(&file, Section::Delta)?,
-            model: network.map(|network| Model { network, twin, verdict, settled }),
-        };
+        let state = read_control(&file, verdict, settled)?;
         let control = ControlPlane::restore(config, settings, state)?;
         control.check_against(plane.digest_key(), |peek| plane.peek(peek))?;
 
@@ -341,6 +328,47 @@ impl UclSketch {
         let labels: Option<BTreeMap<String, String>> = optional(&file, Section::Labels)?;
         Ok(Self { plane, control, interval, until_cut, labels: labels.unwrap_or_default(), keys: PhantomData })
     }
+}
+
+/// A file's sections, and what the network's twin said of it.
+type ControlSections = (Vec<(Section, Vec<u8>)>, Option<Verdict>, bool);
+
+/// The sections of a control plane.
+fn control_sections(control: &ControlPlane) -> Result<ControlSections, SaveError> {
+    let ControlState { registry, counting, earlier, window, delta, model } = control.state()?;
+    let (verdict, settled) = model.as_ref().map_or((None, false), |model| (model.verdict, model.settled));
+    let mut sections = vec![
+        (Section::Registry, encode(&registry)),
+        (Section::Counting, encode(&counting)),
+        (Section::Window, encode(&window)),
+    ];
+    sections.extend(earlier.map(|earlier| (Section::Earlier, encode(&earlier))));
+    sections.extend(delta.map(|delta| (Section::Delta, encode(&delta))));
+    if let Some(Model { network, twin, .. }) = model {
+        sections.push((Section::Network, network));
+        sections.extend(twin.map(|twin| (Section::Twin, twin)));
+    }
+    Ok((sections, verdict, settled))
+}
+
+/// What [`control_sections`] wrote.
+fn read_control(
+    file: &Sections<'_>,
+    verdict: Option<Verdict>,
+    settled: bool,
+) -> Result<ControlState<'static>, LoadError> {
+    let network = file.get(Section::Network).map(<[u8]>::to_vec);
+    let twin = file.get(Section::Twin).map(<[u8]>::to_vec);
+    let lone = network.is_none() && (twin.is_some() || verdict.is_some() || settled);
+    ensure(!lone, || "there is no network for what is said of one".into())?;
+    Ok(ControlState {
+        registry: required(file, Section::Registry)?,
+        counting: required(file, Section::Counting)?,
+        earlier: optional(file, Section::Earlier)?,
+        window: required(file, Section::Window)?,
+        delta: optional(file, Section::Delta)?,
+        model: network.map(|network| Model { network, twin, verdict, settled }),
+    })
 }
 
 /// The bytes of a state file, or of a pipe that brings one: no more than it says it has, so that

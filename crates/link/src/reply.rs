@@ -1,0 +1,44 @@
+//! What a collector answers.
+
+use serde::{Deserialize, Serialize};
+
+/// The answer to a request with envelopes of one incarnation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub struct Reply {
+    /// Envelopes up to this number are on the collector's disk: the number of the next one.
+    pub durable_seq: u64,
+    /// So many more bytes may be sent in the next request; 0 asks for a pause.
+    pub window: u64,
+    /// Wait at least so long before the next request.
+    pub retry_after_ms: u64,
+    /// Why the rest of the request was not taken.
+    pub refusal: Option<Refusal>,
+}
+
+/// Why envelopes were not taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Refusal {
+    /// Envelopes from [`Reply::durable_seq`] on are missing: send them, or start a new incarnation
+    /// if they are gone.
+    Missing,
+    /// Two senders have the same identity, or one was set back: start a new incarnation.
+    Forked,
+    /// The incarnation's messages contradict each other, and nothing more of it is taken: start a
+    /// new one.
+    Ended {
+        /// What was wrong.
+        why: String,
+    },
+    /// A limit of the tenant is reached: wait, and tell the operator.
+    Limit {
+        /// Which one.
+        why: String,
+    },
+    /// The collector cannot write at the moment: wait.
+    Unavailable {
+        /// What the system says.
+        why: String,
+    },
+}
