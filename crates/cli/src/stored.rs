@@ -77,7 +77,7 @@ impl Stored {
         // A program other than this one may have saved it.
         let plain = match sketch.config().keys {
             KeyFormat::Fixed(bytes) => Format::Records(bytes.into()),
-            KeyFormat::Digest => Format::Lines,
+            KeyFormat::Digest | KeyFormat::Code(_) => Format::Lines,
         };
         let format = label(FORMAT).and_then(|text| text.parse().ok()).unwrap_or(plain);
         let budget = label(MEMORY).and_then(|text| text.parse().ok()).unwrap_or(sketch.memory().total());

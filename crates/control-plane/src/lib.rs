@@ -27,6 +27,7 @@
 mod appended;
 pub mod decoder;
 pub mod delta;
+mod exports;
 mod heavy;
 mod key_state;
 mod open_epoch;
@@ -47,6 +48,7 @@ mod window;
 
 pub use decoder::judge::{Fallback, Verdict};
 pub use decoder::{DecodeError, DecoderKind};
+pub use exports::ExportsState;
 pub use plane::{ControlPlane, Fault, TrainingJob};
 pub use probable::PROBABILITY;
 pub use registry::{KeyId, Registry};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use ucl_data_plane::mirrored::Pieces;
 use ucl_data_plane::{
     Config, Cut, CutTotals, HashSeed, KeyFlags, KeyFormat, KeyRef, MAX_KEY_BYTES, Memory, Report, ReportSink,
 };
@@ -17,6 +18,7 @@ pub(crate) use self::mode::{Mode, fallback_of};
 use crate::appended::Appended;
 use crate::decoder::DecodeError;
 use crate::decoder::learned::{KnownKey, Learned};
+use crate::exports::{Exports, KnownKeys, Registered, reported_slots};
 use crate::heavy::Held;
 use crate::key_state::KeyState;
 use crate::open_epoch::OpenEpoch;
@@ -52,6 +54,8 @@ pub struct ControlPlane {
     pub(crate) keys: Vec<KeyState>,
     pub(crate) segment: Segment,
     pub(crate) open: OpenEpoch,
+    /// What a mirrored table has sent, if the data plane has one.
+    pub(crate) exports: Option<Exports>,
     pub(crate) window: Window,
     pub(crate) mode: Mode,
     /// Segments that are sealed.
@@ -113,7 +117,8 @@ impl ControlPlane {
             registry: Arc::new(Registry::new(config.keys, HashSeed::new(config.seed))),
             keys: Vec::new(),
             segment: Segment::new(config)?,
-            open: OpenEpoch::new(config.shape.slots)?,
+            open: OpenEpoch::new(reported_slots(&config))?,
+            exports: Exports::new(&config),
             window: Window::new(window),
             mode,
             past: Arc::default(),
@@ -193,10 +198,18 @@ impl ControlPlane {
             Report::Key { key, flags } => self.accept_key(key, flags)?,
             Report::Carry { at, times } => self.segment.carry(at.0, times)?,
             Report::Slot { slot, holder, count } => self.accept_slot(slot, holder, count)?,
+            Report::Export(piece) => self.accept_export(piece)?,
             Report::Cut(cut) => self.accept_cut(&cut)?,
             Report::Open { config, opening } => self.accept_open(config, opening)?,
         }
         Ok(())
+    }
+
+    fn accept_export(&mut self, piece: Pieces<'_>) -> Result<(), ReportError> {
+        let Self { exports, registry, keys, open, settings, .. } = self;
+        let exports = exports.as_mut().ok_or(ReportError::NoTable)?;
+        let changes = (settings.retain_epochs > 0).then_some(&mut open.heavy_changes);
+        exports.take(piece, KnownKeys { registry: Registered::Plane(registry, keys), changes })
     }
 
     fn intern(&mut self, identity: &[u8]) -> Result<(KeyId, bool), ReportError> {
@@ -213,6 +226,10 @@ impl ControlPlane {
         let (id, entered) = match key {
             KeyRef::Whole(bytes) => (self.intern(bytes)?.0, true),
             KeyRef::Digest(digest) => (self.intern(&digest)?.0, true),
+            KeyRef::Name(bytes) if !self.registry.format().admits(bytes.len()) => {
+                return Err(ReportError::Key { want: MAX_KEY_BYTES, got: bytes.len() });
+            }
+            KeyRef::Name(bytes) => return self.accept_name(bytes),
             KeyRef::Digested { bytes, .. } if !KeyFormat::Digest.admits(bytes.len()) => {
                 return Err(ReportError::Key { want: MAX_KEY_BYTES, got: bytes.len() });
             }
@@ -229,6 +246,18 @@ impl ControlPlane {
         };
         self.keys[id.0 as usize].reported(entered, flags.hot);
         self.open.give_column(id, self.registry.identity_of(id), flags.fresh, &mut self.segment);
+        Ok(())
+    }
+
+    /// The name of a key that has a code. Nothing of it is known to be in the sketch.
+    fn accept_name(&mut self, name: &[u8]) -> Result<(), ReportError> {
+        let mut room = [0; 16];
+        let want = self.registry.format().slot_bytes();
+        let identity = self.registry.identity(name, &mut room).ok_or(ReportError::Key { want, got: name.len() })?;
+        let (id, _) = self.intern(identity)?;
+        if self.registry.format().any_length() && !self.registry.is_named(id) {
+            Arc::make_mut(&mut self.registry).give_name(id, name);
+        }
         Ok(())
     }
 
@@ -276,7 +305,10 @@ impl ControlPlane {
     fn check_heavy(&mut self, totals: &CutTotals) -> Result<(), ReportError> {
         self.open.heavy.settle();
         let weight = self.weight_in_heavy(totals.weight, totals.sketch_weight);
-        let reported = self.open.heavy.weight();
+        let reported = match &self.exports {
+            Some(exports) => Some(exports.weight()),
+            None => self.open.heavy.weight(),
+        };
         let same = weight.is_some() && weight == reported;
         same.then_some(()).ok_or(ReportError::Heavy { items: totals.items, weight, reported })
     }
@@ -332,6 +364,9 @@ impl ControlPlane {
         memory.add("columns", self.segment.column_bytes());
         memory.add("counters", self.segment.counter_bytes());
         self.open.heavy.add_memory(&mut memory);
+        if let Some(exports) = &self.exports {
+            exports.add_memory(&mut memory);
+        }
         memory.add("sealed segments", self.past.memory() + self.appended.memory());
         memory.add("window", self.window.memory());
         match &self.mode {

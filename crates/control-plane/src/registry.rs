@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use serde::{Deserialize, Serialize, Serializer};
-use ucl_data_plane::{Config, DigestKey, HashSeed, Inconsistent, KeyFormat, ensure};
+use ucl_data_plane::{CodedKey, Config, DigestKey, HashSeed, Inconsistent, KeyFormat, ensure};
 
 use self::names::Names;
 use crate::segment::ReportError;
@@ -116,6 +116,10 @@ impl Registry {
                 *room = self.digest_key().digest(key);
                 Some(&room[..])
             }
+            KeyFormat::Code(bits) => {
+                room[..8].copy_from_slice(&self.digest_key().code(key, bits).to_le_bytes());
+                Some(&room[..8])
+            }
         }
     }
 
@@ -155,13 +159,16 @@ impl Registry {
         }
         let id = u32::try_from(self.len()).expect("at most 2^32 keys");
         tight::extend(&mut self.identities, identity);
-        if self.format == KeyFormat::Digest {
+        if self.format.any_length() {
             self.names.push_empty();
         }
         let own = id - self.keys_before() as u32;
         let Self { format, seed, table, identities, .. } = self;
         let bytes = format.slot_bytes();
         table.insert_unique(hash(seed, identity), own, |&own| hash(seed, &identities[own as usize * bytes..][..bytes]));
+        if let Some(key) = self.coded_key(identity) {
+            self.names.give(own as usize, key.bytes());
+        }
         (KeyId(id), true)
     }
 
@@ -174,10 +181,27 @@ impl Registry {
         Ok(self.intern(identity))
     }
 
+    /// The key that a code tells.
+    fn coded_key(&self, identity: &[u8]) -> Option<CodedKey> {
+        let KeyFormat::Code(bits) = self.format else { return None };
+        self.digest_key().key_of_code(u64::from_le_bytes(identity.try_into().ok()?), bits)
+    }
+
+    /// Whether the answers for a key may be those of another one: whether a hash stands for it.
+    pub(crate) fn is_confusable(&self, identity: &[u8]) -> bool {
+        matches!(self.format, KeyFormat::Code(_)) && self.coded_key(identity).is_none()
+    }
+
+    /// The probability that a hash stands for another key as well.
+    pub(crate) fn confusion(&self) -> f64 {
+        let KeyFormat::Code(bits) = self.format else { return 0.0 };
+        self.digest_key().confusion(self.len().saturating_sub(1) as u64, bits)
+    }
+
     /// Gives a key its full name, unless it has one (long keys only). It may have been known by its
     /// digest alone; then every later name moves: rare.
     pub fn give_name(&mut self, id: KeyId, name: &[u8]) {
-        debug_assert!(self.format == KeyFormat::Digest);
+        debug_assert!(self.format.any_length());
         if self.is_named(id) {
             return;
         }
@@ -193,7 +217,7 @@ impl Registry {
     pub(crate) fn merge(&mut self, other: &Self) -> Vec<KeyId> {
         let learn = |theirs: KeyId| {
             let id = self.intern(other.identity_of(theirs)).0;
-            if self.format == KeyFormat::Digest && other.is_named(theirs) {
+            if self.format.any_length() && other.is_named(theirs) {
                 self.give_name(id, other.key(theirs));
             }
             id
@@ -231,10 +255,16 @@ impl Registry {
 
     fn own_bytes(&self, id: KeyId) -> Option<&[u8]> {
         let identity = self.identity_of(id);
-        let KeyFormat::Digest = self.format else { return Some(identity) };
+        if !self.format.any_length() {
+            return Some(identity);
+        }
         let name = self.name(id);
         if !name.is_empty() {
             return Some(name);
+        }
+        if self.format != KeyFormat::Digest {
+            // Only the empty key is told by its code without a name.
+            return self.coded_key(identity).map(|_| &[][..]);
         }
         let digest = identity.try_into().expect("digests have 16 bytes");
         // Older digests do not tell, but that of the empty key can be recognised.
@@ -319,11 +349,11 @@ impl Registry {
     /// Only digests have names beside them, and each name has its digest.
     fn check_names(&self) -> Result<(), Inconsistent> {
         let names = self.names.len();
-        let wanted = if self.format == KeyFormat::Digest { self.len() } else { 0 };
+        let wanted = if self.format.any_length() { self.len() } else { 0 };
         ensure(names == wanted, || format!("{names} names for {wanted} keys"))?;
         for id in self.ids().take(wanted) {
             let name = self.name(id);
-            let own = name.is_empty() || self.digest_key().digest(name) == *self.identity_of(id);
+            let own = name.is_empty() || self.identity(name, &mut [0; 16]) == Some(self.identity_of(id));
             ensure(own, || format!("key {} has a name that is not its own", id.0))?;
         }
         Ok(())

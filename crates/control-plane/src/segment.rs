@@ -9,6 +9,7 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use ucl_data_plane::mirrored::OtherTable;
 use ucl_data_plane::{
     BaseMap, ColumnMap, Config, Counters, Cut, CutTotals, HashSeed, Inconsistent, MAX_WEIGHT, OutOfMemory, ensure,
 };
@@ -96,6 +97,15 @@ impl EpochCounters<'_> {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReportError {
+    /// A mirrored table is not what its messages say.
+    #[error(transparent)]
+    Table(#[from] OtherTable),
+    /// A mirrored table's messages have more weight or more keys than a stream can have.
+    #[error("the messages of a table have more weight or more keys than any stream")]
+    Exports,
+    /// A piece of a table's message in a stream without such a table.
+    #[error("a message of a mirrored table, but the configuration has none")]
+    NoTable,
     /// A counter index outside the segment's sketch.
     #[error("a carry names counter {at}, but the sketch has {counters}")]
     Counter {

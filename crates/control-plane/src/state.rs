@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use ucl_data_plane::{BaseMap, Config, Geometry, HashSeed, Inconsistent, RowMap, ensure};
+use ucl_data_plane::{BaseMap, Config, Geometry, HashSeed, HeavyKind, Inconsistent, RowMap, ensure};
 use ucl_equations::{ColumnId, Columns};
 use ucl_learned::{Contents, Solver};
 
@@ -31,6 +31,7 @@ use crate::decoder::classic::Classic;
 use crate::decoder::judge::Verdict;
 use crate::decoder::learned::Learned;
 use crate::delta::{Delta, Epoch, Totals};
+use crate::exports::{Exports, ExportsState};
 use crate::heavy::{HeavyMirror, Held};
 use crate::key_state::KeyState;
 use crate::open_epoch::OpenEpoch;
@@ -67,6 +68,8 @@ pub struct ControlState<'a> {
     pub delta: Option<DeltaState<'a>>,
     /// The network.
     pub model: Option<Model>,
+    /// What a mirrored table has sent.
+    pub exports: Option<ExportsState<'a>>,
 }
 
 /// Counters, the heavy part's mirror, and what is known of each key.
@@ -141,6 +144,7 @@ impl ControlPlane {
             keys,
             segment,
             open,
+            exports,
             window,
             mode,
             past,
@@ -197,14 +201,15 @@ impl ControlPlane {
             }
         }
         let registry = Cow::Borrowed(&**registry);
-        Ok(ControlState { registry, counting, earlier, window: Cow::Borrowed(window), delta, model })
+        let exports = exports.as_ref().map(Exports::state);
+        Ok(ControlState { registry, counting, earlier, window: Cow::Borrowed(window), delta, model, exports })
     }
 
     /// The control plane that a state describes, or what is wrong with it.
     pub fn restore(config: Config, settings: Settings, state: ControlState<'_>) -> Result<Self, Inconsistent> {
         config.check()?;
         settings.check(&config)?;
-        let ControlState { registry, counting, earlier, window, delta, model } = state;
+        let ControlState { registry, counting, earlier, window, delta, model, exports } = state;
         let registry = registry.into_owned().restored(&config)?;
         let Counting {
             keys,
@@ -233,6 +238,9 @@ impl ControlPlane {
             moved: moved.into_owned(),
         };
         let mode = restore_mode(&config, &settings, delta, model)?;
+        let wanted = matches!(config.shape.heavy, HeavyKind::Mirrored(_));
+        ensure(exports.is_some() == wanted, || format!("exact counts: {}, not {wanted}", exports.is_some()))?;
+        let exports = exports.map(|exports| Exports::restored(exports, &config, registry.len())).transpose()?;
         let segment = segment.into_owned().restored(&registry)?;
         ensure(*segment.config() == config, || "the open segment has another configuration than the file".into())?;
         let (past, appended) = match earlier {
@@ -245,6 +253,7 @@ impl ControlPlane {
             registry: Arc::new(registry),
             keys: keys.into_owned(),
             open,
+            exports,
             window: window.into_owned(),
             mode,
             settings,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ucl_data_plane::bloom::offered_keys;
-use ucl_data_plane::{Config, EMPTY_ABOVE, LEAST_CUTS, ReportRule};
+use ucl_data_plane::{Config, EMPTY_ABOVE, HeavyKind, LEAST_CUTS, ReportRule};
 use ucl_equations::ColumnId;
 
 pub use self::moment::Peek;
@@ -28,6 +28,8 @@ use crate::series::Series;
 pub enum Source {
     /// The heavy part holds the key, and nothing of it is known to be in the sketch.
     Heavy,
+    /// Every item of the key was counted on its own: by a mirrored table and what it has sent.
+    Exact,
     /// The configured decoder.
     Decoded,
     /// A classic decoder, because the learned one is not ready or predicts a row left out worse.
@@ -41,6 +43,7 @@ impl Source {
     pub fn name(self) -> &'static str {
         match self {
             Self::Heavy => "heavy",
+            Self::Exact => "exact",
             Self::Decoded => "decoded",
             Self::Fallback => "fallback",
             Self::Unknown => "unknown",
@@ -61,6 +64,9 @@ pub enum BoundKind {
     Guaranteed,
     /// The true count lies within with at least this probability.
     Probable(f64),
+    /// The true count lies within, unless another key has the same code. That has at most this
+    /// probability, for keys chosen without knowing the seed.
+    Unless(f64),
 }
 
 /// An answer: a whole number, and where the truth lies.
@@ -245,7 +251,9 @@ impl QueryView {
     #[inline]
     pub fn of(&self, id: KeyId) -> Estimate {
         let BoundedCount { estimate, lower, upper } = self.records[id.0 as usize];
-        Estimate { estimate, lower, upper, bound: BoundKind::Guaranteed, source: self.sources[id.0 as usize] }
+        let confusable = self.registry.is_confusable(self.registry.identity_of(id));
+        let bound = if confusable { BoundKind::Unless(self.registry.confusion()) } else { BoundKind::Guaranteed };
+        Estimate { estimate, lower, upper, bound, source: self.sources[id.0 as usize] }
     }
 
     /// The known keys.
@@ -351,6 +359,11 @@ impl QueryView {
     pub fn mean_bound_width(&self) -> f64 {
         let width: u128 = self.records.iter().map(|record| u128::from(record.upper - record.lower)).sum();
         width as f64 / self.records.len().max(1) as f64
+    }
+
+    /// Whether every count is exact: a mirrored table sends what it evicts, and nothing is decoded.
+    pub fn counts_exactly(&self) -> bool {
+        matches!(self.segment.mapping.config().shape.heavy, HeavyKind::Mirrored(_))
     }
 
     /// The configured decoder.

@@ -48,6 +48,7 @@ fn reloaded(control: &ControlPlane) -> ControlPlane {
         window: copy(&state.window),
         delta: copy(&state.delta),
         model: None,
+        exports: None,
     };
     ControlPlane::restore(config(), control.settings().clone(), copied).unwrap()
 }

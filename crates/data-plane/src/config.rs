@@ -9,6 +9,7 @@ use crate::counters::CounterBits;
 use crate::hash::{MAX_BLOOM_HASHES, MAX_DEGREE};
 use crate::heavy::{CHUNK, HeavyKind};
 use crate::key::{KeyFormat, MAX_KEY_BYTES};
+use crate::mirrored::MirroredShape;
 use crate::report::ReportRule;
 use crate::seed::{Hashing, Seed};
 use crate::table::OutOfMemory;
@@ -56,6 +57,23 @@ impl Shape {
         bloom_hashes: 8,
     };
 
+    /// A mirrored table, and nothing that it could evict into. `name_bits` bits with `name_hashes`
+    /// hashes remember which names were sent, for keys of any length.
+    pub fn mirrored(table: MirroredShape, name_bits: u32, name_hashes: u8) -> Self {
+        Self {
+            heavy: HeavyKind::Mirrored(table),
+            slots: table.slots() as u32,
+            vote_ratio: 1,
+            base: Base::CountMin,
+            rows: 1,
+            width: 1,
+            counter_bits: CounterBits::B8,
+            bloom: BloomKind::Classic,
+            bloom_bits: name_bits,
+            bloom_hashes: name_hashes,
+        }
+    }
+
     /// The most slots.
     pub const MOST_SLOTS: u32 = 1 << 28;
     /// The most counters in a row.
@@ -89,12 +107,21 @@ impl Shape {
     /// ```
     pub fn memory(&self, keys: KeyFormat) -> Memory {
         let bloom = self.bloom.whole_bits(self.bloom_bits, self.bloom_hashes).div_ceil(32) * 4;
-        let deferred = match keys {
-            KeyFormat::Fixed(bytes) if !self.heavy.sees_sketch() => CHUNK * deferred_entry_bytes(bytes.into()),
-            KeyFormat::Fixed(_) | KeyFormat::Digest => 0,
-        };
         let mut memory = Memory::default();
-        memory.add("heavy", self.heavy.bytes(self.slots as usize, keys.slot_bytes()));
+        let deferred = match (keys, self.heavy) {
+            (_, HeavyKind::Mirrored(table)) => {
+                memory.add("table", table.memory(keys));
+                memory.add("totals", crate::mirrored::FIXED_BYTES);
+                0
+            }
+            (_, kind) => {
+                memory.add("heavy", kind.bytes(self.slots as usize, keys.slot_bytes()));
+                match keys {
+                    KeyFormat::Fixed(bytes) if !kind.sees_sketch() => CHUNK * deferred_entry_bytes(bytes.into()),
+                    _ => 0,
+                }
+            }
+        };
         memory.add("counters", self.counter_bits.bytes(self.geometry().counters()));
         memory.add("bloom", bloom as usize);
         memory.add("deferred", deferred);
@@ -103,13 +130,11 @@ impl Shape {
 
     /// Checks every limit.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let range = |what, value: u64, least: u64, most: u64| {
-            if (least..=most).contains(&value) {
-                Ok(())
-            } else {
-                Err(ConfigError::OutOfRange { what, value, least, most })
-            }
-        };
+        if let HeavyKind::Mirrored(table) = self.heavy {
+            table.validate()?;
+            let slots = table.slots() as u64;
+            range("slots", self.slots.into(), slots, slots)?;
+        }
         range("slots", self.slots.into(), 1, Self::MOST_SLOTS.into())?;
         range("vote ratio", self.vote_ratio.into(), 1, 1 << 16)?;
         range("rows", self.rows.into(), 1, MAX_DEGREE as u64)?;
@@ -118,6 +143,14 @@ impl Shape {
         range("Bloom hashes", self.bloom_hashes.into(), 1, most as u64)?;
         range("Bloom bits", self.bloom_bits.into(), 0, Self::MOST_BLOOM_BITS.into())
     }
+}
+
+/// Checks a limit.
+pub(crate) fn range(what: &'static str, value: u64, least: u64, most: u64) -> Result<(), ConfigError> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(ConfigError::OutOfRange { what, value, least, most })
 }
 
 /// An entry of the deferred buffer: key, weight and reason.

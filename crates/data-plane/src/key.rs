@@ -23,11 +23,16 @@ pub enum KeyFormat {
     Fixed(u8),
     /// Keys of any length up to [`MAX_KEY_BYTES`]; slots hold 16-byte digests.
     Digest,
+    /// Keys of any length up to [`MAX_KEY_BYTES`]; a mirrored table holds codes of this many bits
+    /// ([`DigestKey::code`]).
+    Code(u8),
 }
 
 impl KeyFormat {
     /// The key sizes with a fast path.
     pub const FIXED_SIZES: [usize; 4] = [4, 8, 13, 16];
+    /// Bits of a code; from eight on they can be fewer.
+    pub const CODE_BITS: u8 = 64;
 
     /// The format for keys that all have `bytes` bytes.
     ///
@@ -45,12 +50,18 @@ impl KeyFormat {
         }
     }
 
+    /// Returns true if keys may have any length, so that slots hold something that stands for them.
+    #[inline]
+    pub fn any_length(self) -> bool {
+        !matches!(self, Self::Fixed(_))
+    }
+
     /// Returns whether keys may have this many bytes.
     #[inline]
     pub fn admits(self, bytes: usize) -> bool {
         match self {
             Self::Fixed(want) => usize::from(want) == bytes,
-            Self::Digest => bytes <= MAX_KEY_BYTES,
+            Self::Digest | Self::Code(_) => bytes <= MAX_KEY_BYTES,
         }
     }
 
@@ -69,7 +80,7 @@ impl KeyFormat {
         match self {
             _ if self.admits(bytes) => Ok(()),
             Self::Fixed(want) => Err(InsertError::KeySize { want: want.into(), got: bytes }),
-            Self::Digest => Err(InsertError::KeyTooLong { bytes }),
+            Self::Digest | Self::Code(_) => Err(InsertError::KeyTooLong { bytes }),
         }
     }
 
@@ -78,6 +89,7 @@ impl KeyFormat {
         match self {
             Self::Fixed(bytes) => bytes.into(),
             Self::Digest => 16,
+            Self::Code(_) => 8,
         }
     }
 }
@@ -87,6 +99,7 @@ impl fmt::Display for KeyFormat {
         match self {
             Self::Fixed(bytes) => write!(f, "{bytes}-byte keys"),
             Self::Digest => f.write_str("keys of any length (16-byte digests)"),
+            Self::Code(bits) => write!(f, "keys of any length ({bits}-bit codes)"),
         }
     }
 }
@@ -138,6 +151,11 @@ impl DigestKey {
         self.key
     }
 
+    /// The two halves of the secret.
+    pub(crate) fn halves(self) -> (u64, u64) {
+        (self.key as u64, (self.key >> 64) as u64)
+    }
+
     /// Returns the digest by which a key is told from others.
     ///
     /// A key of up to [`SHORT_KEY_BYTES`] bytes is its own digest: the key, zeros, and its length
@@ -178,8 +196,8 @@ impl DigestKey {
     }
 
     fn long_digest(self, key: &[u8]) -> [u8; 16] {
-        let keyed = SipHasher24::new_with_keys(self.key as u64, (self.key >> 64) as u64);
-        let hash = keyed.hash(key);
+        let (low, high) = self.halves();
+        let hash = SipHasher24::new_with_keys(low, high).hash(key);
         (hash.as_u128() | 1 << 127).to_le_bytes()
     }
 }

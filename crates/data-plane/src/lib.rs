@@ -41,6 +41,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod bloom;
+mod codes;
 pub mod column;
 mod config;
 pub mod counters;
@@ -59,6 +60,7 @@ mod table;
 mod totals;
 
 pub use bloom::{BloomFilter, BloomKind};
+pub use codes::CodedKey;
 pub use column::{ArrayMap, Base, BaseMap, Column, ColumnMap, CounterIndex, Geometry, RowMap, UnknownBase};
 pub use config::{Config, ConfigError, Memory, Shape};
 pub use counters::{CounterBits, CounterWords, Counters};

@@ -9,6 +9,7 @@ use core::str::FromStr;
 use crate::column::CounterIndex;
 use crate::config::Config;
 use crate::counters::Counters;
+use crate::mirrored::Pieces;
 
 /// Which keys are sent.
 ///
@@ -95,6 +96,8 @@ pub enum KeyRef<'a> {
     },
     /// A long key that was sent before.
     Digest([u8; 16]),
+    /// A key of any length that has a code, which follows from it.
+    Name(&'a [u8]),
 }
 
 /// What a stream comes to at one consistent moment.
@@ -154,6 +157,9 @@ pub enum Report<'a> {
         /// sketch.
         count: u64,
     },
+    /// The next bytes of what a mirrored table sends, or the end of one of its messages. Before a
+    /// cut comes a message with the counts of all slots.
+    Export(Pieces<'a>),
     /// The end of an epoch.
     Cut(Cut<'a>),
     /// Counters and Bloom filter start again from nothing, in this configuration. What follows

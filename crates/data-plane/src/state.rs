@@ -20,7 +20,6 @@ use crate::heavy::HeavyPart;
 use crate::key::{DigestKey, KeyFormat};
 use crate::plane::DataPlane;
 use crate::seed::{Hashing, Seed};
-use crate::totals::MAX_WEIGHT;
 
 /// A restored state that contradicts itself or its configuration. The text says in what.
 ///
@@ -124,6 +123,9 @@ impl Config {
             let known = KeyFormat::FIXED_SIZES.contains(&bytes.into());
             ensure(known, || format!("keys of {bytes} bytes do not sit in slots as they are"))?;
         }
+        if let KeyFormat::Code(bits) = self.keys {
+            ensure((8..=KeyFormat::CODE_BITS).contains(&bits), || format!("codes of {bits} bits"))?;
+        }
         self.shape.validate().map_err(|error| Inconsistent(format!("{error}")))
     }
 }
@@ -147,11 +149,7 @@ impl<const N: usize, H: RestoredHeavy<N>> DataPlane<N, H> {
 
         let totals = &self.totals;
         let sketch_weight = self.light.sketch_weight;
-        let in_range = totals.items <= totals.weight && totals.weight <= MAX_WEIGHT;
-        ensure(in_range, || format!("{} items of weight {} in all", totals.items, totals.weight))?;
-        let smallest = totals.smallest_weight;
-        let known = (smallest == 0) == (totals.items == 0) && smallest <= totals.weight;
-        ensure(known, || format!("a smallest weight of {smallest} among {} items", totals.items))?;
+        totals.check()?;
         let held = self.heavy.entries().try_fold(0u64, |sum, (_, _, count, _)| sum.checked_add(count));
         let sum = held.and_then(|held| held.checked_add(sketch_weight));
         // What came before a change of the sketch is in counters that were sent off: less is
@@ -178,7 +176,7 @@ impl Counters {
 }
 
 impl BloomFilter {
-    fn check(&self, shape: &Shape) -> Result<(), Inconsistent> {
+    pub(crate) fn check(&self, shape: &Shape) -> Result<(), Inconsistent> {
         let bits = shape.bloom.whole_bits(shape.bloom_bits, shape.bloom_hashes);
         let hashes = if bits == 0 { 0 } else { shape.bloom_hashes };
         let same = self.kind == shape.bloom && self.bits == bits && self.hashes == hashes;

@@ -70,6 +70,16 @@ impl StreamTotals {
         Ok(self)
     }
 
+    /// Fails for totals that were just read and that no stream has.
+    #[cfg(feature = "serde")]
+    pub fn check(&self) -> Result<(), crate::Inconsistent> {
+        let Self { items, weight, smallest_weight: smallest } = *self;
+        let in_range = items <= weight && weight <= MAX_WEIGHT;
+        crate::ensure(in_range, || alloc::format!("{items} items of weight {weight} in all"))?;
+        let known = (smallest == 0) == (items == 0) && smallest <= weight;
+        crate::ensure(known, || alloc::format!("a smallest weight of {smallest} among {items} items"))
+    }
+
     #[inline(always)]
     pub fn add(&mut self, items: u64, weight: u64, smallest: u64) {
         self.items += items;

@@ -75,7 +75,7 @@ impl Rebuilt {
                 self.open(*config);
             }
             Report::Key { key: ucl_data_plane::KeyRef::Whole(key), .. } => self.keys.push(key.to_vec()),
-            Report::Key { .. } | Report::Slot { .. } => {}
+            Report::Key { .. } | Report::Slot { .. } | Report::Export(_) => {}
         }
     }
 }

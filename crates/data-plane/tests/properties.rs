@@ -26,7 +26,7 @@ impl Gathered {
         match report {
             Report::Key { key, flags: KeyFlags { hot, .. } } => {
                 let bytes = match key {
-                    KeyRef::Whole(bytes) | KeyRef::Digested { bytes, .. } => bytes.to_vec(),
+                    KeyRef::Whole(bytes) | KeyRef::Digested { bytes, .. } | KeyRef::Name(bytes) => bytes.to_vec(),
                     KeyRef::Digest(digest) => digest.to_vec(),
                 };
                 self.order.push(format!("key {bytes:?} {hot}"));
@@ -48,7 +48,7 @@ impl Gathered {
                 self.sketch_weight = cut.totals.sketch_weight;
                 self.cuts += 1;
             }
-            Report::Open { .. } => unreachable!("nothing changes here"),
+            Report::Open { .. } | Report::Export(_) => unreachable!("nothing changes here, and nothing is mirrored"),
         }
     }
 

@@ -18,7 +18,7 @@
 use ucl_lab::Recording;
 use ucl_lab::metrics::ErrorMeter;
 use ucl_sketch::plan::{Request, bloom_hashes, default_expected_keys, plan};
-use ucl_sketch::{Bytes, DecoderKind, ReportRule, Shape, UclSketch};
+use ucl_sketch::{Bytes, DecoderKind, Mode, ReportRule, Shape, UclSketch};
 use ucl_streams::ReadOptions;
 
 type Error = Box<dyn std::error::Error>;
@@ -43,7 +43,7 @@ fn main() -> Result<(), Error> {
     let expected_keys = expected.first().map(|keys| keys.parse()).transpose()?;
     let request =
         Request { memory, keys: stream.keys(), expected_keys, interval: Some(interval), ..Request::default() };
-    let planned = plan(DecoderKind::Delta, request)?.shape;
+    let planned = plan(Mode::Sketch(DecoderKind::Delta), request)?.shape;
     println!("{:<12} {:>9} {:>9} {:>9} {:>14}", "lever", "AAE", "ARE", "coverage", "uplink B/item");
     let keys = expected_keys.unwrap_or(default_expected_keys(memory)) as f64;
     for lever in levers(planned, bloom_hashes(planned.bloom_bits, keys, None)) {

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use ucl_lab::predict::Scenario;
 use ucl_lab::{Options, Recording, Registry, experiment::measure_accuracy};
 use ucl_sketch::plan::{Request, bloom_hashes, plan};
-use ucl_sketch::{CounterBits, DecoderKind, KeyFormat, Shape};
+use ucl_sketch::{CounterBits, DecoderKind, KeyFormat, Mode, Shape};
 
 const FLOOR: f64 = 0.01;
 const ITEMS: u64 = 200_000;
@@ -52,7 +52,7 @@ fn main() {
 fn compare(scenario: &Scenario, stream: &Recording, decoder: DecoderKind, interval: Option<u64>) -> f64 {
     let (memory, keys, expected) = (scenario.memory, scenario.keys, scenario.expected_keys);
     let request = Request { memory, keys, expected_keys: Some(expected), interval, ..Request::default() };
-    let planned = plan(decoder, request).expect("a budget that is large enough").shape;
+    let planned = plan(Mode::Sketch(decoder), request).expect("a budget that is large enough").shape;
     let mut candidates = vec![planned];
     for bits in [CounterBits::B4, CounterBits::B8] {
         for bloom in [0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8] {

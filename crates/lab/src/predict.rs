@@ -87,7 +87,9 @@ impl Scenario {
             match self.keys {
                 KeyFormat::Fixed(bytes) => items.push(&scattered[..bytes.into()], 1),
                 // Names and addresses of many streams are about this long.
-                KeyFormat::Digest => items.push(format!("{:020}", u64::from_le_bytes(first(scattered))).as_bytes(), 1),
+                KeyFormat::Digest | KeyFormat::Code(_) => {
+                    items.push(format!("{:020}", u64::from_le_bytes(first(scattered))).as_bytes(), 1)
+                }
             }
         }
         let mut stream = Recording::new(format!("zipf:{}:{}:{universe}", self.skew, self.items));

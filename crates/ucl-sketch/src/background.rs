@@ -193,6 +193,7 @@ fn drain(channel: &Channel<Vec<u8>>, shared: &Arc<Shared>, mut receiver: Receive
                         control.fail(error.to_string());
                     }
                 }
+                Ok(Message::Export(export)) => export.replay(&mut *control),
                 Err(error) => control.fail(error.to_string()),
             }
             let due = train_every.is_some_and(|every| control.cuts() >= trained_at + every);

@@ -11,6 +11,7 @@ use ucl_wire::WireError;
 use crate::background::NoThread;
 use crate::bytes::{Bytes, ParseBytesError};
 use crate::key::{ByteKey, Key};
+use crate::mode::Mode;
 use crate::plan::{BudgetError, Plan, Request, plan};
 use crate::sketch::UclSketch;
 
@@ -60,6 +61,9 @@ pub struct Builder<K = ByteKey> {
     heavy: Option<HeavyKind>,
     rule: Option<ReportRule>,
     interval: Option<Option<u64>>,
+    mode: Option<Mode>,
+    code_bits: Option<u8>,
+    count_bits: Option<u8>,
     settings: Settings,
     seed: Option<u128>,
     hashing: Hashing,
@@ -97,6 +101,12 @@ pub enum BuildError {
     /// Run the sketch synchronously, or end other threads.
     #[error(transparent)]
     Thread(#[from] NoThread),
+    /// A setting of the sketch in a mode without one.
+    #[error("{what} was asked for, but exact counting has no sketch: leave it out, or choose another mode")]
+    NoSketch {
+        /// What was asked for.
+        what: &'static str,
+    },
     /// Cut every so many items, at least one.
     #[error("an interval of 0 items never ends an epoch: give at least 1, or none for a single snapshot")]
     Interval,
@@ -114,6 +124,9 @@ impl Default for Builder {
             heavy: None,
             rule: None,
             interval: None,
+            mode: None,
+            code_bits: None,
+            count_bits: None,
             settings: Settings::default(),
             seed: None,
             hashing: Hashing::default(),
@@ -159,6 +172,9 @@ impl<K> Builder<K> {
             heavy: self.heavy,
             rule: self.rule,
             interval: self.interval,
+            mode: self.mode,
+            code_bits: self.code_bits,
+            count_bits: self.count_bits,
             settings: self.settings.clone(),
             seed: self.seed,
             hashing: self.hashing,
@@ -241,9 +257,30 @@ impl<K: Key> Builder<K> {
         self
     }
 
-    /// The decoder that answers (delta).
-    pub fn decoder(mut self, decoder: DecoderKind) -> Self {
-        self.settings.decoder = decoder;
+    /// How the sketch counts: exactly, or in a sketch that is decoded.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = Some(mode);
+        if let Mode::Sketch(decoder) = mode {
+            self.settings.decoder = decoder;
+        }
+        self
+    }
+
+    /// The decoder that answers: [`Mode::Sketch`] with it.
+    pub fn decoder(self, decoder: DecoderKind) -> Self {
+        self.mode(Mode::Sketch(decoder))
+    }
+
+    /// Bits of the codes that stand for keys of any length in [`Mode::Exact`] (64). Fewer save
+    /// uplink, and make it likelier that two keys are taken for one; each answer says how likely.
+    pub fn code_bits(mut self, bits: u8) -> Self {
+        self.code_bits = Some(bits);
+        self
+    }
+
+    /// Bits of a count in the table of [`Mode::Exact`] (6): more for items that weigh much.
+    pub fn count_bits(mut self, bits: u8) -> Self {
+        self.count_bits = Some(bits);
         self
     }
 
@@ -253,8 +290,9 @@ impl<K: Key> Builder<K> {
         self
     }
 
-    /// Everything about decoding at once.
+    /// Everything about decoding at once; also [`Mode::Sketch`] with their decoder.
     pub fn settings(mut self, settings: Settings) -> Self {
+        self.mode = Some(Mode::Sketch(settings.decoder));
         self.settings = settings;
         self
     }
@@ -287,16 +325,50 @@ impl<K: Key> Builder<K> {
         self
     }
 
+    /// The mode that was asked for, or that goes with the other settings.
+    fn chosen_mode(&self) -> Mode {
+        self.mode.unwrap_or(Mode::Sketch(self.settings.decoder))
+    }
+
+    /// Keys of any length have codes in a mirrored table.
+    fn coded(&self, keys: KeyFormat) -> KeyFormat {
+        match keys {
+            KeyFormat::Digest => KeyFormat::Code(self.code_bits.unwrap_or(KeyFormat::CODE_BITS)),
+            fixed => fixed,
+        }
+    }
+
+    /// Refuses what goes with a sketch where there is none.
+    fn check_exact(&self) -> Result<(), BuildError> {
+        let asked = [
+            ("a shape", self.shape.is_some()),
+            ("counters", self.counter_bits.is_some()),
+            ("a base sketch", self.base.is_some()),
+            ("a heavy part", self.heavy.is_some()),
+            ("a report rule", self.rule.is_some()),
+        ];
+        match asked.into_iter().find(|(_, asked)| *asked) {
+            Some((what, _)) => Err(BuildError::NoSketch { what }),
+            None => Ok(()),
+        }
+    }
+
     /// What [`Builder::build`] would build: configuration and interval.
     pub fn plan(&self) -> Result<(Config, Option<u64>), BuildError> {
         let keys = self.keys.clone()?;
+        let mode = self.chosen_mode();
+        if mode == Mode::Exact {
+            self.check_exact()?;
+        }
         let planned = match self.shape {
             Some(shape) => {
                 let (base, heavy) = (self.base.unwrap_or(shape.base), self.heavy.unwrap_or(shape.heavy));
                 let shape = Shape { base, heavy, ..shape };
-                Plan { shape, rule: ReportRule::Paper, interval: self.default_interval() }
+                let keys = if matches!(heavy, HeavyKind::Mirrored(_)) { self.coded(keys) } else { keys };
+                Plan { keys, shape, rule: ReportRule::Paper, interval: self.default_interval() }
             }
             None => {
+                let keys = if mode == Mode::Exact { self.coded(keys) } else { keys };
                 let request = Request {
                     memory: self.memory.clone()?.0,
                     keys,
@@ -306,8 +378,9 @@ impl<K: Key> Builder<K> {
                     heavy: self.heavy.unwrap_or_default(),
                     interval: self.interval.flatten(),
                     rule: self.rule,
+                    count_bits: self.count_bits,
                 };
-                plan(self.settings.decoder, request)?
+                plan(mode, request)?
             }
         };
         let interval = self.interval.unwrap_or(planned.interval);
@@ -316,7 +389,10 @@ impl<K: Key> Builder<K> {
         }
         planned.shape.validate()?;
         let seed = Seed::new(self.seed.unwrap_or_else(random_seed)).with_hashing(self.hashing);
-        Ok((Config { keys, shape: planned.shape, rule: self.rule.unwrap_or(planned.rule), seed }, interval))
+        Ok((
+            Config { keys: planned.keys, shape: planned.shape, rule: self.rule.unwrap_or(planned.rule), seed },
+            interval,
+        ))
     }
 
     fn default_interval(&self) -> Option<u64> {
@@ -330,7 +406,11 @@ impl<K: Key> Builder<K> {
     /// Builds the sketch.
     pub fn build(self) -> Result<UclSketch<K>, BuildError> {
         let (config, interval) = self.plan()?;
-        let settings = Settings { seed: config.seed.folded(), ..self.settings };
+        let mut settings = Settings { seed: config.seed.folded(), ..self.settings.clone() };
+        if self.chosen_mode() == Mode::Exact {
+            // What little there is to decode, epoch by epoch: nothing.
+            settings.decoder = DecoderKind::Delta;
+        }
         UclSketch::new(config, settings, interval, self.execution, self.measure_uplink)
     }
 }

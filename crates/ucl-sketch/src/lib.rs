@@ -42,6 +42,7 @@ mod bytes;
 mod device;
 mod hit;
 mod key;
+mod mode;
 mod pipeline;
 pub mod plan;
 mod plane;
@@ -56,6 +57,7 @@ pub use bytes::{Bytes, ParseBytesError};
 pub use device::{Device, Outgoing};
 pub use hit::Hit;
 pub use key::{AsKey, ByteKey, Key, KeyName};
+pub use mode::{Mode, UnknownMode};
 pub use sketch::{ChangeError, MergeError, Size, UclSketch};
 pub use state::{LoadError, SaveError};
 pub use station::{Prepared, Refused, Station};
@@ -63,6 +65,7 @@ pub use ucl_control_plane::{
     BoundKind, Change, ChangeKind, ControlPlane, DecodeError, DecoderKind, EpochCounts, Estimate, Fallback, Fault,
     KeyId, QueryView, Registry, SelfCheck, Series, Settings, Source, Verdict,
 };
+pub use ucl_data_plane::mirrored;
 pub use ucl_data_plane::{
     Base, BloomKind, Config, ConfigError, CounterBits, Hashing, HeavyKind, Inconsistent, InsertError, KeyFormat,
     Memory, OutOfMemory, ParseSeedError, ReportRule, Seed, Shape,

@@ -20,6 +20,7 @@ use std::thread;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use ucl_control_plane::ControlPlane;
+use ucl_data_plane::mirrored::Pieces;
 use ucl_data_plane::{Config, CounterIndex, Counters, Cut, CutTotals, KeyFlags, KeyRef, Opening, Report, ReportSink};
 
 /// So many batches may wait. `ucl count` of 2M raw records took 76, 72 and 75 ms on two cores with
@@ -119,7 +120,8 @@ impl ReportSink for Pipeline {
     #[inline]
     fn report(&mut self, report: Report<'_>) {
         self.notes.report(report);
-        if matches!(report, Report::Cut(_)) || self.notes.list.len() >= LONGEST {
+        let message_ends = matches!(report, Report::Export(Pieces::End { cut: None }));
+        if matches!(report, Report::Cut(_)) || message_ends || self.notes.list.len() >= LONGEST {
             self.send();
         }
     }
@@ -147,9 +149,20 @@ enum Note {
         len: u32,
         flags: KeyFlags,
     },
+    Name {
+        len: u32,
+    },
     Carry {
         at: CounterIndex,
         times: i64,
+    },
+    /// The next bytes of what a mirrored table sends.
+    Piece {
+        len: u32,
+    },
+    /// The end of its message.
+    PiecesEnd {
+        cut: Option<u64>,
     },
     Slot {
         slot: u32,
@@ -188,7 +201,16 @@ impl ReportSink for Notes {
                 self.bytes.extend_from_slice(bytes);
                 Note::Digested { len: bytes.len() as u32, flags }
             }
+            Report::Key { key: KeyRef::Name(name), .. } => {
+                self.bytes.extend_from_slice(name);
+                Note::Name { len: name.len() as u32 }
+            }
             Report::Carry { at, times } => Note::Carry { at, times },
+            Report::Export(Pieces::Bytes(bytes)) => {
+                self.bytes.extend_from_slice(bytes);
+                Note::Piece { len: bytes.len() as u32 }
+            }
+            Report::Export(Pieces::End { cut }) => Note::PiecesEnd { cut },
             Report::Slot { slot, holder: None, count } => Note::Slot { slot, count },
             Report::Slot { slot, holder: Some(holder), count } => {
                 self.bytes.extend_from_slice(holder);
@@ -223,6 +245,11 @@ impl Notes {
                     let key = KeyRef::Digested { digest: digest(take(16)), bytes: take(len) };
                     sink.report(Report::Key { key, flags });
                 }
+                Note::Name { len } => {
+                    sink.report(Report::Key { key: KeyRef::Name(take(len)), flags: KeyFlags::default() });
+                }
+                Note::Piece { len } => sink.report(Report::Export(Pieces::Bytes(take(len)))),
+                Note::PiecesEnd { cut } => sink.report(Report::Export(Pieces::End { cut })),
                 Note::Carry { at, times } => sink.report(Report::Carry { at, times }),
                 Note::Slot { slot, count } => sink.report(Report::Slot { slot, holder: None, count }),
                 Note::SlotTaken { len, slot, count } => {

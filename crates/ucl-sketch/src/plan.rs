@@ -11,9 +11,11 @@
 
 use ucl_control_plane::DecoderKind;
 pub use ucl_data_plane::bloom::expected_coverage;
+use ucl_data_plane::mirrored::MirroredShape;
 use ucl_data_plane::{Base, BloomKind, CounterBits, EMPTY_ABOVE, HeavyKind, KeyFormat, LEAST_CUTS, ReportRule, Shape};
 
 use crate::Bytes;
+use crate::mode::Mode;
 
 /// What the planner is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub struct Request {
     pub interval: Option<u64>,
     /// Which keys are sent; what goes with the decoder if not given.
     pub rule: Option<ReportRule>,
+    /// Bits of a count in a mirrored table: more for items that weigh much. Six if not given.
+    pub count_bits: Option<u8>,
 }
 
 impl Default for Request {
@@ -48,6 +52,7 @@ impl Default for Request {
             heavy: HeavyKind::Voting,
             interval: None,
             rule: None,
+            count_bits: None,
         }
     }
 }
@@ -73,13 +78,16 @@ pub fn default_expected_keys(memory: usize) -> u64 {
 ///
 /// ```
 /// use ucl_sketch::plan::{Plan, Request, plan};
-/// use ucl_sketch::{DecoderKind, ReportRule};
-/// let Plan { rule, interval, .. } = plan(DecoderKind::Learned, Request::default())?;
+/// use ucl_sketch::{DecoderKind, Mode, ReportRule};
+/// let Plan { rule, interval, .. } = plan(Mode::Sketch(DecoderKind::Learned), Request::default())?;
 /// assert_eq!((rule, interval), (ReportRule::Paper, Some(1_000)));
 /// # Ok::<(), ucl_sketch::plan::BudgetError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
+    /// How keys sit in slots: not as asked for, where a mirrored table has codes for keys of any
+    /// length.
+    pub keys: KeyFormat,
     /// The shape.
     pub shape: Shape,
     /// The report rule that goes with it.
@@ -121,18 +129,22 @@ const LEAST_SLOTS: usize = 8;
 const LEAST_WIDTH: usize = 16;
 const LEAST_BLOOM: usize = 64;
 
-/// Plans for a decoder.
+/// Plans for a mode.
 ///
 /// ```
 /// use ucl_sketch::plan::{Request, plan};
-/// use ucl_sketch::{DecoderKind, KeyFormat};
+/// use ucl_sketch::{KeyFormat, Mode};
 /// let request =
 ///     Request { memory: 65_536, keys: KeyFormat::Fixed(4), ..Request::default() };
-/// let plan = plan(DecoderKind::Delta, request)?;
+/// let plan = plan(Mode::Exact, request)?;
 /// assert!(plan.shape.memory(request.keys).total() <= 65_536);
 /// # Ok::<(), ucl_sketch::plan::BudgetError>(())
 /// ```
-pub fn plan(decoder: DecoderKind, request: Request) -> Result<Plan, BudgetError> {
+pub fn plan(mode: Mode, request: Request) -> Result<Plan, BudgetError> {
+    let Mode::Sketch(decoder) = mode else {
+        let shape = exact(request)?;
+        return Ok(Plan { keys: coded(request.keys), shape, rule: ReportRule::New, interval: request.interval });
+    };
     let (rule, interval) = match decoder {
         DecoderKind::Em => (ReportRule::New, None),
         DecoderKind::Delta => (ReportRule::Rotate, Some(request.interval.unwrap_or(DELTA_INTERVAL))),
@@ -147,7 +159,45 @@ pub fn plan(decoder: DecoderKind, request: Request) -> Result<Plan, BudgetError>
         DecoderKind::Delta => narrow(Request { interval, ..request }),
         _ => wide(request),
     }?;
-    Ok(Plan { shape, rule, interval })
+    Ok(Plan { keys: request.keys, shape, rule, interval })
+}
+
+/// Keys of any length have codes in a mirrored table.
+fn coded(keys: KeyFormat) -> KeyFormat {
+    if keys == KeyFormat::Digest { KeyFormat::Code(KeyFormat::CODE_BITS) } else { keys }
+}
+
+/// The share of the budget that remembers which names were sent, for keys of any length. (More
+/// saves names, less saves misses.)
+const NAME_SHARE: f64 = 0.15;
+/// Hashes of its filters: each is full when it claims one new name in 512.
+const NAME_HASHES: u8 = 9;
+
+/// A mirrored table in all of the budget.
+pub fn exact(request: Request) -> Result<Shape, BudgetError> {
+    let keys = coded(request.keys);
+    let name_bits = if keys.any_length() {
+        // Two filters of whole words.
+        let bytes = (request.memory as f64 * NAME_SHARE) as u64 / 8 * 8;
+        (bytes * 8).min(u64::from(Shape::MOST_BLOOM_BITS)) as u32
+    } else {
+        0
+    };
+    let within = |memory: usize, name_bits: u32| {
+        // What the table has beside it does not depend on its size.
+        let any = MirroredShape::within(1 << 20, keys)?;
+        let all = Shape::mirrored(any, name_bits, NAME_HASHES).memory(keys).total();
+        let beside = all - any.memory(keys);
+        let table = match request.count_bits {
+            Some(bits) => MirroredShape::with_count_bits(memory.checked_sub(beside)?, keys, bits),
+            None => MirroredShape::within(memory.checked_sub(beside)?, keys),
+        }?;
+        Some(Shape::mirrored(table, name_bits, NAME_HASHES))
+    };
+    within(request.memory, name_bits).ok_or_else(|| {
+        let least = (1..).map(|words| words * 64).find(|&memory| within(memory, 0).is_some()).unwrap_or(usize::MAX);
+        BudgetError::TooSmall { memory: request.memory, keys, least }
+    })
 }
 
 /// The paper's sampling interval.

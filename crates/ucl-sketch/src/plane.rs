@@ -2,22 +2,43 @@
 //! item is dynamic.
 
 use serde::{Deserialize, Serialize};
+use ucl_data_plane::mirrored::{MirroredPlane, StoredPlane};
 use ucl_data_plane::{
-    AnyHeavy, Config, ConfigError, DataPlane, DigestKey, Inconsistent, InsertError, KeyFormat, Memory, MergeError,
-    ReportSink,
+    AnyHeavy, Config, ConfigError, DataPlane, DigestKey, HeavyKind, Inconsistent, InsertError, KeyFormat, Memory,
+    MergeError, ReportSink,
 };
 
-/// A data plane for keys of `N` bytes in the slots, with any heavy part.
+/// A data plane for keys of `N` bytes in the slots, with any heavy part in front of a sketch.
 type Plane<const N: usize> = DataPlane<N, AnyHeavy<N>>;
 
-/// A data plane of one of the five kinds of keys.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A data plane of one of the kinds of keys: with a sketch, or with a mirrored table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum AnyPlane {
     K4(Plane<4>),
     K8(Plane<8>),
     K13(Plane<13>),
     K16(Plane<16>),
     Digest(Plane<16>),
+    Mirrored4(MirroredPlane<4>),
+    Mirrored8(MirroredPlane<8>),
+    Mirrored13(MirroredPlane<13>),
+    Mirrored16(MirroredPlane<16>),
+    Code(MirroredPlane<8>),
+}
+
+/// [`AnyPlane`] as it was read: nothing of it may be used before [`StoredAnyPlane::restored`].
+#[derive(Deserialize)]
+pub(crate) enum StoredAnyPlane {
+    K4(Plane<4>),
+    K8(Plane<8>),
+    K13(Plane<13>),
+    K16(Plane<16>),
+    Digest(Plane<16>),
+    Mirrored4(StoredPlane),
+    Mirrored8(StoredPlane),
+    Mirrored13(StoredPlane),
+    Mirrored16(StoredPlane),
+    Code(StoredPlane),
 }
 
 /// Runs the same expression for whichever plane it is.
@@ -28,31 +49,53 @@ macro_rules! each {
             AnyPlane::K8($plane) => $body,
             AnyPlane::K13($plane) => $body,
             AnyPlane::K16($plane) | AnyPlane::Digest($plane) => $body,
+            AnyPlane::Mirrored4($plane) => $body,
+            AnyPlane::Mirrored13($plane) => $body,
+            AnyPlane::Mirrored16($plane) => $body,
+            AnyPlane::Mirrored8($plane) | AnyPlane::Code($plane) => $body,
         }
     };
 }
 
-impl AnyPlane {
-    pub fn new(config: Config) -> Result<Self, ConfigError> {
-        Ok(match config.keys {
-            KeyFormat::Fixed(4) => Self::K4(Plane::any(config)?),
-            KeyFormat::Fixed(8) => Self::K8(Plane::any(config)?),
-            KeyFormat::Fixed(13) => Self::K13(Plane::any(config)?),
-            KeyFormat::Fixed(16) => Self::K16(Plane::any(config)?),
-            KeyFormat::Fixed(other) => return Err(ConfigError::KeySize { want: 16, got: other.into() }),
-            KeyFormat::Digest => Self::Digest(Plane::any(config)?),
+impl StoredAnyPlane {
+    /// Makes a plane that was just read usable, or says why it cannot be one of this configuration.
+    pub fn restored(self, config: &Config) -> Result<AnyPlane, Inconsistent> {
+        use KeyFormat::{Code, Digest, Fixed};
+        Ok(match (self, config.keys) {
+            (Self::K4(plane), Fixed(_)) => AnyPlane::K4(plane.restored(config)?),
+            (Self::K8(plane), Fixed(_)) => AnyPlane::K8(plane.restored(config)?),
+            (Self::K13(plane), Fixed(_)) => AnyPlane::K13(plane.restored(config)?),
+            (Self::K16(plane), Fixed(_)) => AnyPlane::K16(plane.restored(config)?),
+            (Self::Digest(plane), Digest) => AnyPlane::Digest(plane.restored(config)?),
+            (Self::Mirrored4(plane), Fixed(_)) => AnyPlane::Mirrored4(MirroredPlane::restored(plane, config)?),
+            (Self::Mirrored8(plane), Fixed(_)) => AnyPlane::Mirrored8(MirroredPlane::restored(plane, config)?),
+            (Self::Mirrored13(plane), Fixed(_)) => AnyPlane::Mirrored13(MirroredPlane::restored(plane, config)?),
+            (Self::Mirrored16(plane), Fixed(_)) => AnyPlane::Mirrored16(MirroredPlane::restored(plane, config)?),
+            (Self::Code(plane), Code(_)) => AnyPlane::Code(MirroredPlane::restored(plane, config)?),
+            (_, keys) => return Err(Inconsistent(format!("a data plane of another kind than for {keys}"))),
         })
     }
+}
 
-    /// Makes a plane that was just read usable, or says why it cannot be one of this configuration.
-    pub fn restored(self, config: &Config) -> Result<Self, Inconsistent> {
-        Ok(match (self, config.keys) {
-            (Self::K4(plane), KeyFormat::Fixed(_)) => Self::K4(plane.restored(config)?),
-            (Self::K8(plane), KeyFormat::Fixed(_)) => Self::K8(plane.restored(config)?),
-            (Self::K13(plane), KeyFormat::Fixed(_)) => Self::K13(plane.restored(config)?),
-            (Self::K16(plane), KeyFormat::Fixed(_)) => Self::K16(plane.restored(config)?),
-            (Self::Digest(plane), KeyFormat::Digest) => Self::Digest(plane.restored(config)?),
-            (_, keys) => return Err(Inconsistent(format!("a data plane of another kind than for {keys}"))),
+/// Whether evictions go up the link.
+fn is_mirrored(config: &Config) -> bool {
+    matches!(config.shape.heavy, HeavyKind::Mirrored(_))
+}
+
+impl AnyPlane {
+    pub fn new(config: Config) -> Result<Self, ConfigError> {
+        Ok(match (config.keys, is_mirrored(&config)) {
+            (KeyFormat::Fixed(4), false) => Self::K4(Plane::any(config)?),
+            (KeyFormat::Fixed(8), false) => Self::K8(Plane::any(config)?),
+            (KeyFormat::Fixed(13), false) => Self::K13(Plane::any(config)?),
+            (KeyFormat::Fixed(16), false) => Self::K16(Plane::any(config)?),
+            (KeyFormat::Fixed(4), true) => Self::Mirrored4(MirroredPlane::new(config)?),
+            (KeyFormat::Fixed(8), true) => Self::Mirrored8(MirroredPlane::new(config)?),
+            (KeyFormat::Fixed(13), true) => Self::Mirrored13(MirroredPlane::new(config)?),
+            (KeyFormat::Fixed(16), true) => Self::Mirrored16(MirroredPlane::new(config)?),
+            (KeyFormat::Fixed(other), _) => return Err(ConfigError::KeySize { want: 16, got: other.into() }),
+            (KeyFormat::Digest, _) => Self::Digest(Plane::any(config)?),
+            (KeyFormat::Code(_), _) => Self::Code(MirroredPlane::new(config)?),
         })
     }
 
@@ -60,7 +103,7 @@ impl AnyPlane {
         each!(self, plane => plane.config())
     }
 
-    /// The key of the digests, which a change of the sketch keeps.
+    /// The key of the digests and codes, which a change of the sketch keeps.
     pub fn digest_key(&self) -> DigestKey {
         each!(self, plane => plane.digest_key())
     }
@@ -86,6 +129,10 @@ impl AnyPlane {
     }
 
     pub fn change(&mut self, config: Config, sink: &mut impl ReportSink) -> Result<(), ConfigError> {
+        let (want, got) = (self.config().shape.heavy, config.shape.heavy);
+        if is_mirrored(self.config()) != is_mirrored(&config) {
+            return Err(ConfigError::Heavy { want, got });
+        }
         each!(self, plane => plane.change(config, sink))
     }
 
@@ -101,7 +148,13 @@ impl AnyPlane {
             (Self::K16(plane), Self::K16(other)) | (Self::Digest(plane), Self::Digest(other)) => {
                 plane.check_merge(other)
             }
-            _ => MergeError::unless_equal("key format", &self.config().keys, &other.config().keys),
+            (Self::Mirrored4(plane), Self::Mirrored4(other)) => plane.check_merge(other),
+            (Self::Mirrored13(plane), Self::Mirrored13(other)) => plane.check_merge(other),
+            (Self::Mirrored16(plane), Self::Mirrored16(other)) => plane.check_merge(other),
+            (Self::Mirrored8(plane), Self::Mirrored8(other)) | (Self::Code(plane), Self::Code(other)) => {
+                plane.check_merge(other)
+            }
+            _ => self.config().check_merge(other.config()),
         }
     }
 
@@ -112,6 +165,12 @@ impl AnyPlane {
             (Self::K13(plane), Self::K13(other)) => plane.merge(other, sink),
             (Self::K16(plane), Self::K16(other)) | (Self::Digest(plane), Self::Digest(other)) => {
                 plane.merge(other, sink)
+            }
+            (Self::Mirrored4(plane), Self::Mirrored4(other)) => plane.merge(other),
+            (Self::Mirrored13(plane), Self::Mirrored13(other)) => plane.merge(other),
+            (Self::Mirrored16(plane), Self::Mirrored16(other)) => plane.merge(other),
+            (Self::Mirrored8(plane), Self::Mirrored8(other)) | (Self::Code(plane), Self::Code(other)) => {
+                plane.merge(other)
             }
             (plane, other) => plane.check_merge(other),
         }
@@ -125,6 +184,11 @@ impl AnyPlane {
             Self::K13(plane) => plane.insert(sized(key)?, weight, sink),
             Self::K16(plane) => plane.insert(sized(key)?, weight, sink),
             Self::Digest(plane) => plane.insert_bytes(key, weight, sink),
+            Self::Mirrored4(plane) => plane.insert(sized(key)?, weight, sink),
+            Self::Mirrored8(plane) => plane.insert(sized(key)?, weight, sink),
+            Self::Mirrored13(plane) => plane.insert(sized(key)?, weight, sink),
+            Self::Mirrored16(plane) => plane.insert(sized(key)?, weight, sink),
+            Self::Code(plane) => plane.insert_bytes(key, weight, sink),
         }
     }
 
@@ -143,29 +207,38 @@ impl AnyPlane {
         weights: Option<&[u64]>,
         sink: &mut impl ReportSink,
     ) -> Result<(), InsertError> {
-        fn run<const N: usize>(
-            plane: &mut Plane<N>,
-            keys: &[u8],
-            weights: Option<&[u64]>,
-            sink: &mut impl ReportSink,
-        ) -> Result<(), InsertError> {
-            let (keys, rest) = keys.as_chunks::<N>();
-            if !rest.is_empty() {
-                return Err(InsertError::Ragged { bytes: keys.as_flattened().len() + rest.len(), key_bytes: N });
-            }
-            match weights {
-                None => plane.insert_batch(keys, sink),
-                Some(weights) => plane.insert_weighted_batch(keys, weights, sink),
+        /// Keys of one size, or why these are none.
+        fn chunks<const N: usize>(keys: &[u8]) -> Result<&[[u8; N]], InsertError> {
+            match keys.as_chunks::<N>() {
+                (chunks, []) => Ok(chunks),
+                _ => Err(InsertError::Ragged { bytes: keys.len(), key_bytes: N }),
             }
         }
+        macro_rules! run {
+            ($plane:expr) => {
+                match weights {
+                    None => $plane.insert_batch(chunks(keys)?, sink),
+                    Some(weights) => $plane.insert_weighted_batch(chunks(keys)?, weights, sink),
+                }
+            };
+        }
+        let one_by_one = |at: usize| (&keys[at * key_bytes..(at + 1) * key_bytes], weights.map_or(1, |all| all[at]));
         match self {
-            Self::K4(plane) => run(plane, keys, weights, sink),
-            Self::K8(plane) => run(plane, keys, weights, sink),
-            Self::K13(plane) => run(plane, keys, weights, sink),
-            Self::K16(plane) => run(plane, keys, weights, sink),
+            Self::K4(plane) => run!(plane),
+            Self::K8(plane) => run!(plane),
+            Self::K13(plane) => run!(plane),
+            Self::K16(plane) => run!(plane),
+            Self::Mirrored4(plane) => run!(plane),
+            Self::Mirrored8(plane) => run!(plane),
+            Self::Mirrored13(plane) => run!(plane),
+            Self::Mirrored16(plane) => run!(plane),
             Self::Digest(plane) => (0..count).try_for_each(|at| {
-                let key = &keys[at * key_bytes..(at + 1) * key_bytes];
-                plane.insert_bytes(key, weights.map_or(1, |weights| weights[at]), sink)
+                let (key, weight) = one_by_one(at);
+                plane.insert_bytes(key, weight, sink)
+            }),
+            Self::Code(plane) => (0..count).try_for_each(|at| {
+                let (key, weight) = one_by_one(at);
+                plane.insert_bytes(key, weight, sink)
             }),
         }
     }

@@ -11,6 +11,7 @@ use ucl_wire::{Encoder, Uplink};
 use crate::background::Background;
 use crate::builder::{BuildError, Builder, Execution};
 use crate::key::{AsKey, ByteKey, Key};
+use crate::mode::Mode;
 use crate::pipeline::Pipeline;
 use crate::plane::AnyPlane;
 use crate::view::View;
@@ -358,6 +359,12 @@ impl<K: Key> UclSketch<K> {
         self.plane.config()
     }
 
+    /// How the sketch counts.
+    pub fn mode(&mut self) -> Mode {
+        let decoder = self.with_control(|control| control.settings().decoder);
+        Mode::of(self.plane.config(), decoder)
+    }
+
     /// Items between two cuts.
     pub fn interval(&self) -> Option<u64> {
         self.interval
@@ -392,6 +399,16 @@ impl<K: Key> UclSketch<K> {
     /// Total weight of all items inserted.
     pub fn weight(&self) -> u64 {
         self.plane.weight()
+    }
+
+    /// Bytes that the reports would have taken on the wire if the epoch ended now; `None` if they
+    /// are not encoded. Nothing changes.
+    pub fn uplink_with_open_epoch(&mut self) -> Option<Uplink> {
+        let config = *self.plane.config();
+        let state = self.control.encoder()?.state();
+        let mut encoder = Encoder::restore(config, state, nowhere()).ok()?;
+        self.plane.peek(&mut encoder);
+        Some(encoder.uplink())
     }
 
     /// Bytes that the reports so far took on the wire; `None` if they are not encoded.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ucl_control_plane::{ControlPlane, Fault, QueryView, Settings, SettingsError};
-use ucl_data_plane::{Config, Inconsistent, KeyFormat, Memory, Opening, Report};
+use ucl_data_plane::{Config, HeavyKind, Inconsistent, KeyFormat, Memory, Opening, Report};
 use ucl_wire::{MAX_COUNTERS, Message, Receiver, WireError};
 
 use crate::key::Key;
@@ -98,6 +98,15 @@ impl fmt::Debug for Station {
     }
 }
 
+/// The most keys that a message of a mirrored table can bring: as many as it has records, and at a
+/// cut the first holders of all slots.
+fn most_newcomers(config: &Config) -> usize {
+    match config.shape.heavy {
+        HeavyKind::Mirrored(table) => table.most_records() + table.slots(),
+        _ => 0,
+    }
+}
+
 impl Station {
     /// Creates a station that expects the first message of a device, and decodes as the settings
     /// say. Their seed comes from the device.
@@ -148,6 +157,7 @@ impl Station {
                     }
                     most_new_keys += reports.keys.len() + reports.slots.len();
                 }
+                Message::Export(_) => most_new_keys += receiver.segment().map_or(0, most_newcomers),
             }
             read.push(message);
         }
@@ -181,6 +191,10 @@ impl Station {
                 if let Err(error) = reports.replay(&segment, control) {
                     control.fail(error.to_string());
                 }
+                return control.fault().map_or(Ok(()), |fault| Err(fault.clone().into()));
+            }
+            Message::Export(export) => {
+                export.replay(control);
                 return control.fault().map_or(Ok(()), |fault| Err(fault.clone().into()));
             }
         };

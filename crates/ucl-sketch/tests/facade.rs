@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rayon::prelude::*;
 use ucl_sketch::plan::{BudgetError, Request, narrow, plan, wide};
 use ucl_sketch::{
-    Base, CounterBits, DecoderKind, Execution, Fallback, HeavyKind, KeyFormat, ReportRule, Source, UclSketch,
+    Base, CounterBits, DecoderKind, Execution, Fallback, HeavyKind, KeyFormat, Mode, ReportRule, Source, UclSketch,
 };
 use ucl_streams::SplitMix64;
 
@@ -326,8 +326,8 @@ proptest! {
     ) {
         let keys = KeyFormat::for_key_bytes(key_bytes).unwrap();
         let request =
-            Request { memory, keys, expected_keys: expected, counter_bits: bits, interval, base, heavy, rule: None };
-        match plan(decoder, request) {
+            Request { memory, keys, expected_keys: expected, counter_bits: bits, interval, base, heavy, rule: None, count_bits: None };
+        match plan(Mode::Sketch(decoder), request) {
             Ok(plan) => {
                 let used = plan.shape.memory(keys).total();
                 prop_assert!(used <= memory, "{used} of {memory}: {:?}", plan.shape);
@@ -337,7 +337,7 @@ proptest! {
             Err(BudgetError::TooSmall { least, .. }) => {
                 prop_assert!(memory < least);
                 let enough = Request { memory: least, ..request };
-                prop_assert!(plan(decoder, enough).is_ok(), "not even {least}");
+                prop_assert!(plan(Mode::Sketch(decoder), enough).is_ok(), "not even {least}");
             }
             Err(error) => prop_assert!(false, "{error}"),
         }
@@ -349,9 +349,9 @@ fn narrow_shapes_have_many_more_counters() {
     let request = Request { memory: 65_536, keys: KeyFormat::Fixed(4), ..Request::default() };
     let (narrow, wide) = (narrow(request).unwrap(), wide(request).unwrap());
     assert!(narrow.geometry().counters() > 8 * wide.geometry().counters());
-    assert_eq!(plan(DecoderKind::Delta, request).unwrap().rule, ReportRule::Rotate);
+    assert_eq!(plan(Mode::Sketch(DecoderKind::Delta), request).unwrap().rule, ReportRule::Rotate);
     assert_eq!(narrow.counter_bits, CounterBits::B8);
-    let short = plan(DecoderKind::Delta, Request { interval: Some(1_000), ..request }).unwrap();
+    let short = plan(Mode::Sketch(DecoderKind::Delta), Request { interval: Some(1_000), ..request }).unwrap();
     assert_eq!(short.shape.counter_bits, CounterBits::B4, "short epochs need few bits");
 }
 

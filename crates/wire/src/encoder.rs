@@ -2,9 +2,11 @@
 
 use alloc::vec::Vec;
 
+use ucl_data_plane::mirrored::Pieces;
 use ucl_data_plane::{Config, CounterIndex, Cut, Opening, Report, ReportSink};
 
 use crate::entropy::values::Scratch;
+use crate::exports::ExportFrames;
 use crate::message::{Header, Kind, frame, put_header};
 use crate::sections::carries::{self, CARRY_BYTES};
 use crate::sections::keys::Keys;
@@ -20,7 +22,7 @@ pub struct Uplink {
     pub keys: u64,
     /// Carries of overflowed counters.
     pub carries: u64,
-    /// Changed slots of the heavy part.
+    /// Changed slots of the heavy part; all that a mirrored table sends.
     pub slots: u64,
     /// Counters at cuts.
     pub counters: u64,
@@ -74,6 +76,10 @@ pub struct Encoder<F> {
     scratch: Scratch,
     body: Vec<u8>,
     message: Vec<u8>,
+    /// Frames the message of a mirrored table that is under way.
+    frames: Option<ExportFrames>,
+    /// Bytes of its pieces so far.
+    exported: usize,
     out: F,
 }
 
@@ -101,6 +107,8 @@ impl<F: FnMut(&[u8])> Encoder<F> {
             scratch: Scratch::default(),
             body: Vec::new(),
             message: Vec::new(),
+            frames: None,
+            exported: 0,
             out,
         })
     }
@@ -234,6 +242,30 @@ impl<F: FnMut(&[u8])> Encoder<F> {
         self.next.epoch += u64::from(kind == Kind::Cut);
     }
 
+    /// Frames a piece of what a mirrored table sends; the message goes out when it ends.
+    fn export(&mut self, piece: Pieces<'_>) {
+        let frames = self.frames.get_or_insert_with(|| {
+            self.message.clear();
+            ExportFrames::new(self.next)
+        });
+        let message = &mut self.message;
+        frames.write(piece, &mut |bytes| message.extend_from_slice(bytes));
+        match piece {
+            Pieces::Bytes(bytes) => {
+                self.exported += bytes.len();
+                self.uplink.slots += bytes.len() as u64;
+            }
+            Pieces::End { .. } => {
+                self.frames = None;
+                self.uplink.headers += (self.message.len() - self.exported) as u64;
+                self.exported = 0;
+                self.uplink.messages += 1;
+                self.next.seq += 1;
+                (self.out)(&self.message);
+            }
+        }
+    }
+
     fn send(&mut self, kind: Kind, parts: Uplink) {
         frame(kind, &self.body, &mut self.message);
         let sum = &mut self.uplink;
@@ -267,6 +299,7 @@ impl<F: FnMut(&[u8])> ReportSink for Encoder<F> {
                     debug_assert!(pushed, "an empty list takes any slot");
                 }
             }
+            Report::Export(piece) => return self.export(piece),
             Report::Cut(cut) => {
                 let shape = &self.config.shape;
                 let counters = shape.geometry().counters();

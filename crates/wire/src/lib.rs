@@ -27,7 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Version 3
+//! # Version 4
 //!
 //! ```text
 //! message  = "UC" version kind varint(length) header payload crc32        little-endian throughout
@@ -39,8 +39,10 @@
 //! carries  = n, gaps between counters, multiplicities          sorted, those of one counter added up
 //! slots    = n, gaps, taken flags, counts, holders' byte columns
 //! ```
-//! Versions 1 and 2 differ in the configuration alone and are still read: they had seeds of 64 bits
-//! for other hash functions, and version 1 had no FlowRadar and no heavy part but the paper's.
+//! What a mirrored table sends (kind 5) is framed piece by piece ([`ExportFrames`]).
+//!
+//! Older versions are still read. Version 3 had no mirrored table. Versions 1 and 2 had seeds of 64
+//! bits for other hash functions, and version 1 had no FlowRadar and no heavy part but the paper's.
 //!
 //! Every list is a block of byte symbols, raw, constant or entropy-coded, with its own frequency
 //! table: a message can be read without the ones before it, given the configuration that opened its
@@ -96,7 +98,7 @@ mod state;
 
 pub use encoder::{Encoder, Uplink};
 pub use error::WireError;
-pub use exports::{Export, ExportReader, ExportWriter};
+pub use exports::{Export, ExportFrames};
 pub use message::{EpochReports, Header, Message, decode_header, decode_message, split_message};
 pub use receiver::Receiver;
 pub use sections::cut::CutReport;
@@ -119,7 +121,7 @@ pub fn check_config(config: &ucl_data_plane::Config) -> Result<(), WireError> {
 }
 
 /// The version of the format that is written.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 
 /// Counters of the largest sketch that a reader takes unless told otherwise
 /// ([`Receiver::with_counter_limit`]): a hostile configuration makes it allocate 128 MiB, no more.

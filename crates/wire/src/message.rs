@@ -1,18 +1,19 @@
 //! One message: frame, header and payload.
 //!
 //! ```text
-//! 55 43   version 03   kind   varint length   stream segment epoch seq (varints)   payload   CRC-32 of all before
+//! 55 43   version 04   kind   varint length   stream segment epoch seq (varints)   payload   CRC-32 of all before
 //!                                             '----------- length bytes ------------------'
 //! ```
 //! All fixed-width numbers are little-endian. Kinds: 0 opens a segment, 1 has reports without a
 //! cut, 2 with a cut that starts the counters again, 3 with one that does not (a peek), 4 starts a
-//! new cycle.
+//! new cycle, 5 has what a mirrored table sends, without a length ([`exports`](crate::exports)).
 
 use alloc::vec::Vec;
 
-use ucl_data_plane::{Config, CounterIndex, Counters, Cut, OutOfMemory, Report, ReportSink};
+use ucl_data_plane::{Config, CounterIndex, Counters, Cut, HeavyKind, OutOfMemory, Report, ReportSink};
 
 use crate::bytes::{Reader, put_varint};
+use crate::exports::Export;
 use crate::sections::cut::{self, CutReport};
 use crate::sections::keys::Keys;
 use crate::sections::slots::Slots;
@@ -44,6 +45,7 @@ pub(crate) enum Kind {
     Cut,
     Peek,
     Reset,
+    Export,
 }
 
 /// Content of a message.
@@ -61,6 +63,8 @@ pub enum Message {
     },
     /// Reports of one epoch.
     Reports(EpochReports),
+    /// What a mirrored table sends.
+    Export(Export),
 }
 
 /// Reports of one epoch. The last message of an epoch holds the cut.
@@ -153,8 +157,12 @@ fn open_frame(reader: &mut Reader<'_>) -> Result<Frame, WireError> {
         got => return Err(WireError::NewerVersion { got }),
     };
     let kind = reader.byte("kind")?;
-    let length = reader.bounded("message length", u32::MAX.into())?;
-    Ok(Frame { version, kind, length: usize::try_from(length).unwrap_or(usize::MAX) })
+    let length = if kind == Kind::Export as u8 && version >= 4 {
+        Export::length(reader)?
+    } else {
+        usize::try_from(reader.bounded("message length", u32::MAX.into())?).unwrap_or(usize::MAX)
+    };
+    Ok(Frame { version, kind, length })
 }
 
 /// A message whose frame and checksum hold, read up to its header.
@@ -182,6 +190,7 @@ impl<'a> Opened<'a> {
             2 => Kind::Cut,
             3 => Kind::Peek,
             4 => Kind::Reset,
+            5 if version >= 4 => Kind::Export,
             _ => return Err(WireError::Corrupt { what: "kind" }),
         };
         let header = Header {
@@ -208,6 +217,12 @@ impl<'a> Opened<'a> {
                 Message::Reset { config: segment::read(reader, self.version)?, keep_weights }
             }
             (_, None) => return Err(WireError::UnknownSegment { segment: self.header.segment }),
+            (Kind::Export, Some(config)) => {
+                if !matches!(config.shape.heavy, HeavyKind::Mirrored(_)) {
+                    return Err(WireError::Corrupt { what: "export of a table that there is not" });
+                }
+                Message::Export(Export::read(reader)?)
+            }
             (kind, Some(config)) => {
                 segment::check(config)?;
                 segment::check_counters(config, most_counters)?;
@@ -218,7 +233,7 @@ impl<'a> Opened<'a> {
                     cut: match kind {
                         Kind::Cut => Some(cut::read(reader, config, true)?),
                         Kind::Peek => Some(cut::read(reader, config, false)?),
-                        Kind::SegmentOpen | Kind::Reset | Kind::Partial => None,
+                        Kind::SegmentOpen | Kind::Reset | Kind::Partial | Kind::Export => None,
                     },
                 })
             }
@@ -236,7 +251,7 @@ impl Message {
     pub fn opens(&self) -> Option<&Config> {
         match self {
             Self::SegmentOpen(config) | Self::Reset { config, .. } => Some(config),
-            Self::Reports(_) => None,
+            Self::Reports(_) | Self::Export(_) => None,
         }
     }
 }

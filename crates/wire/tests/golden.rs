@@ -8,11 +8,12 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use ucl_data_plane::mirrored::{MirroredPlane, MirroredShape, Policy};
 use ucl_data_plane::{
     Base, BloomKind, Config, CounterBits, CounterIndex, Counters, Cut, CutTotals, HashSeed, HeavyKind, KeyFormat,
     KeyRef, Report, ReportRule, ReportSink, Seed, Shape,
 };
-use ucl_wire::{Encoder, Header, Message, VERSION, decode_message};
+use ucl_wire::{Encoder, Header, Message, Receiver, VERSION, decode_message};
 
 fn config(seed: Seed, keys: KeyFormat, width: u32, counter_bits: CounterBits, base: Base) -> Config {
     let shape = Shape {
@@ -52,6 +53,7 @@ fn tell(config: &Config, reset: bool, sink: &mut impl ReportSink) {
             (KeyFormat::Digest, 7) => KeyRef::Digest(own),
             (KeyFormat::Digest, 6) => KeyRef::Digested { digest: [i as u8; 16], bytes: long.as_bytes() },
             (KeyFormat::Digest, _) => KeyRef::Digested { digest: own, bytes: long.as_bytes() },
+            (KeyFormat::Code(_), _) => KeyRef::Name(long.as_bytes()),
         };
         let flags = ucl_data_plane::KeyFlags { hot: i % 3 == 0, fresh: i % 5 != 0 };
         sink.report(Report::Key { key, flags });
@@ -167,4 +169,47 @@ fn every_version_is_read_as_ever() {
         assert_eq!((cut.totals.items, cut.totals.weight, cut.reset), (1_000_000, 1_000_500, reset));
         assert_eq!(cut.counters, counters(&config).iter().collect::<Vec<_>>(), "{name}");
     }
+}
+
+/// A mirrored table of a few slots, with keys of any length.
+fn table_config() -> Config {
+    let table = MirroredShape { sets: 5, count_bits: 4, buffer: 200, policy: Policy::Skewed };
+    let shape = Shape::mirrored(table, 2_048, 5);
+    Config { keys: KeyFormat::Code(64), shape, rule: ReportRule::New, seed: SEED.into() }
+}
+
+fn table_messages() -> Vec<Vec<u8>> {
+    let mut messages = Vec::new();
+    let mut encoder = Encoder::new(300, table_config(), |message: &[u8]| messages.push(message.to_vec())).unwrap();
+    let mut plane = MirroredPlane::<8>::new(table_config()).unwrap();
+    for i in 0..400u64 {
+        // Numbers and short keys, which are their own codes, and paths, which have names.
+        let key = if i % 3 == 0 { format!("{}", i * i % 61) } else { format!("/item/{}", i * i % 47) };
+        plane.insert_bytes(key.as_bytes(), 1 + i % 5, &mut encoder).unwrap();
+    }
+    plane.cut(&mut encoder);
+    drop(encoder);
+    messages
+}
+
+/// What a table sends is pinned like everything else: the models of its coder too.
+#[test]
+fn a_table_is_written_as_ever() {
+    let (written, path) = (table_messages(), path(VERSION, "table"));
+    if std::env::var_os("UCL_REGENERATE").is_some() {
+        std::fs::write(&path, to_hex(&written)).unwrap();
+    }
+    assert_eq!(to_hex(&written), std::fs::read_to_string(path).unwrap());
+    let mut receiver = Receiver::new(300);
+    let (mut exports, mut names) = (0, 0);
+    for message in &written {
+        match receiver.receive(message).unwrap() {
+            Message::Export(_) => exports += 1,
+            Message::Reports(reports) => names += reports.keys.len(),
+            Message::SegmentOpen(config) => assert_eq!(config, table_config()),
+            Message::Reset { .. } => panic!("nothing was reset"),
+        }
+    }
+    // Of 24 paths nine are short enough to be their own codes.
+    assert_eq!((exports, names), (7, 15));
 }

@@ -60,6 +60,7 @@ fn gather(epochs: &mut Vec<Epoch>, reports: &EpochReports) {
             ucl_data_plane::KeyRef::Whole(bytes) => OwnedKey::Whole(bytes.to_vec()),
             ucl_data_plane::KeyRef::Digested { digest, bytes } => OwnedKey::Digested(digest, bytes.to_vec()),
             ucl_data_plane::KeyRef::Digest(digest) => OwnedKey::Digest(digest),
+            ucl_data_plane::KeyRef::Name(bytes) => OwnedKey::Name(bytes.to_vec()),
         };
         (owned, flags)
     }));
@@ -101,6 +102,7 @@ proptest! {
                 Message::SegmentOpen(opened) => prop_assert_eq!(opened, config),
                 Message::Reset { .. } => prop_assert!(false, "nothing was reset"),
                 Message::Reports(reports) => gather(&mut epochs, &reports),
+                Message::Export(_) => prop_assert!(false, "there is no table"),
             }
         }
         let mut expected = expected(&config, &told);

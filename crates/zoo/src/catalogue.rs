@@ -132,7 +132,7 @@ macro_rules! build {
                 KeyFormat::Fixed(4) => of_size!(4),
                 KeyFormat::Fixed(8) => of_size!(8),
                 KeyFormat::Fixed(13) => of_size!(13),
-                KeyFormat::Fixed(16) | KeyFormat::Digest => of_size!(16),
+                KeyFormat::Fixed(16) | KeyFormat::Digest | KeyFormat::Code(_) => of_size!(16),
                 KeyFormat::Fixed(bytes) => Err(ConfigError::KeySize { want: 16, got: bytes.into() }.into()),
             }
         }

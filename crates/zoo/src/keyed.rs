@@ -50,7 +50,7 @@ impl<const N: usize, S: Sketch<N>> Rival for Keyed<N, S> {
 
     fn insert_flat(&mut self, key_bytes: usize, keys: &[u8], weights: Option<&[u64]>) -> Result<(), Error> {
         self.format.check(key_bytes)?;
-        if self.format != KeyFormat::Digest {
+        if !self.format.any_length() {
             return self.take_all(keys.as_chunks::<N>().0, weights);
         }
         let weights = (0..).map(|at| weights.map_or(1, |weights| weights[at]));

@@ -86,6 +86,6 @@ impl<'a> Plan<'a> {
 pub(crate) fn identity<const N: usize>(format: KeyFormat, seed: &HashSeed, key: &[u8]) -> Option<[u8; N]> {
     match format {
         KeyFormat::Fixed(_) => key.try_into().ok(),
-        KeyFormat::Digest => seed.digest_key().digest(key).as_slice().try_into().ok(),
+        KeyFormat::Digest | KeyFormat::Code(_) => seed.digest_key().digest(key).as_slice().try_into().ok(),
     }
 }

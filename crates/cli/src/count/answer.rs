@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use serde::Serialize;
 use ucl_lab::ErrorMeter;
-use ucl_sketch::{Estimate, KeyId, QueryView, Seed, SelfCheck};
+use ucl_sketch::{Estimate, KeyId, Mode, QueryView, Seed, SelfCheck};
 use ucl_streams::{ExactCounts, Format};
 
 use super::counter::{Counter, Skipped};
@@ -35,6 +35,10 @@ pub struct Answer {
     /// The most that the process has had in RAM, everything included, where the system tells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_resident_bytes: Option<usize>,
+    /// Bytes that a device would have sent by now, with the open epoch; only where every report is
+    /// encoded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uplink_bytes: Option<u64>,
     pub seconds: f64,
     /// As text: it has more bits than a JSON number.
     #[serde(serialize_with = "as_text")]
@@ -194,10 +198,11 @@ impl Answer {
             keys: view.keys(),
             // Not -0 for a stream of one key.
             entropy: view.entropy() + 0.0,
-            decoder: view.answered_by().name(),
+            decoder: if view.counts_exactly() { Mode::Exact.name() } else { view.answered_by().name() },
             memory,
             control,
             peak_resident_bytes: None,
+            uplink_bytes: counter.sketch.uplink_with_open_epoch().map(|uplink| uplink.total()),
             seconds: 0.0,
             seed: 0.into(),
             top: view.top(asked.top).into_iter().map(known).collect(),
@@ -213,7 +218,7 @@ impl Answer {
             unexplained: view.unexplained(),
             over_time: None,
             skipped: Skipped::default(),
-            configured: view.decoder().name(),
+            configured: if view.counts_exactly() { Mode::Exact.name() } else { view.decoder().name() },
             never_reported: view.estimated_lost_keys(),
             or_more: view.filter_overflows(),
             histogram: histogram::bins(&view.histogram()),

@@ -22,7 +22,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use ucl_sketch::{Base, Bytes, CounterBits, DecoderKind, HeavyKind, KeyFormat, QueryView, ReportRule, Seed, UclSketch};
+use ucl_sketch::{
+    Base, Bytes, CounterBits, DecoderKind, HeavyKind, KeyFormat, Mode, QueryView, ReportRule, Seed, UclSketch,
+};
 use ucl_streams::{Format, Progress, ReadError, ReadSummary, Source, read};
 
 use crate::fail::{Usage, harmless};
@@ -55,6 +57,14 @@ pub struct Args {
     /// The budget where the stream is seen [default: 64KB].
     #[arg(short, long, value_name = "SIZE", help_heading = "Sketch")]
     memory: Option<Bytes>,
+
+    /// How to count: exact, or one of the decoders of a sketch: delta, em, learned, refined, cm,
+    /// lsmr, lsqr, omp, map [default: delta].
+    ///
+    /// exact sends every key that leaves the table up the link, and every count is exact. The
+    /// others send less, and estimate.
+    #[arg(long, value_name = "MODE", conflicts_with = "decoder", help_heading = "Sketch")]
+    mode: Option<Mode>,
 
     /// Who turns counters into counts: delta, em, learned, refined, cm, lsmr, lsqr, omp or map
     /// [default: delta].
@@ -213,8 +223,8 @@ impl Args {
         self.memory.unwrap_or(Bytes(65_536))
     }
 
-    fn decoder(&self) -> DecoderKind {
-        self.decoder.unwrap_or_default()
+    fn mode(&self) -> Mode {
+        self.mode.unwrap_or(Mode::Sketch(self.decoder.unwrap_or_default()))
     }
 
     /// A second key after one --query is an input that is not there.
@@ -283,7 +293,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             (vec![stored.sketch], stored.budget, period)
         }
         None => {
-            let period = Period::of(args, args.decoder())?;
+            let period = Period::of(args, args.mode())?;
             let build = || {
                 let mut sketch = build(args, period, &sources, &options.format, seed)?;
                 resume::label(&mut sketch, args, &options.format);
@@ -296,7 +306,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     options.weight_before = first.weight();
     options.key_bytes = match first.config().keys {
         KeyFormat::Fixed(bytes) => Some(bytes.into()),
-        KeyFormat::Digest => None,
+        KeyFormat::Digest | KeyFormat::Code(_) => None,
     };
     check_files(&sources, &options).map_err(|error| args.once_a_key(error))?;
     check_outputs(args, &sources)?;
@@ -481,8 +491,14 @@ fn build(
     format: &Format,
     seed: Seed,
 ) -> Result<UclSketch, Usage> {
-    let mut builder = UclSketch::builder().memory_bytes(args.memory().0).decoder(args.decoder()).seed(seed.value());
-    builder = builder.base(args.base.unwrap_or_default()).heavy(args.heavy.unwrap_or_default());
+    let mut builder = UclSketch::builder().memory_bytes(args.memory().0).mode(args.mode()).seed(seed.value());
+    if let Some(base) = args.base {
+        builder = builder.base(base);
+    }
+    if let Some(heavy) = args.heavy {
+        builder = builder.heavy(heavy);
+    }
+    builder = builder.measure_uplink(args.mode() == Mode::Exact);
     if let KeyFormat::Fixed(bytes) = args.key_bytes.unwrap_or_else(|| deduced_keys(sources, format)) {
         builder = builder.key_bytes(bytes.into());
     }

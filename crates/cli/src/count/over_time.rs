@@ -2,7 +2,7 @@
 //! tell.
 
 use serde::Serialize;
-use ucl_sketch::{DecoderKind, KeyId, QueryView};
+use ucl_sketch::{DecoderKind, KeyId, Mode, QueryView};
 use ucl_streams::Format;
 
 use super::Args;
@@ -25,12 +25,12 @@ pub struct Period {
 
 impl Period {
     /// What the options ask for; `None` if nothing about time.
-    pub fn of(args: &Args, decoder: DecoderKind) -> Result<Option<Self>, Usage> {
+    pub fn of(args: &Args, mode: Mode) -> Result<Option<Self>, Usage> {
         if args.last.is_none() && !args.changes && args.keep.is_none() {
             return Ok(None);
         }
-        if decoder != DecoderKind::Delta {
-            return Err(Usage(format!("--last, --changes and --keep need the decoder delta, not {decoder}")));
+        if !matches!(mode, Mode::Exact | Mode::Sketch(DecoderKind::Delta)) {
+            return Err(Usage(format!("--last, --changes and --keep need the mode exact or delta, not {mode}")));
         }
         let compare = args.changes.then(|| args.last.unwrap_or(COMPARED));
         Ok(Some(Self { last: args.last, compare, top: args.top }))

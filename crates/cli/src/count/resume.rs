@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use ucl_sketch::plan::{Request, default_expected_keys, plan};
-use ucl_sketch::{Config, CounterBits, DecoderKind, KeyFormat, ReportRule, Shape, UclSketch};
+use ucl_sketch::{Config, CounterBits, DecoderKind, KeyFormat, Mode, ReportRule, Shape, UclSketch};
 use ucl_streams::Format;
 
 use super::Args;
@@ -52,7 +52,7 @@ pub fn expected_keys(sketch: &UclSketch, budget: usize) -> u64 {
 pub fn better_planned(sketch: &mut UclSketch, budget: usize, keys: u64) -> bool {
     let (config, interval) = (*sketch.config(), sketch.interval());
     let decoder = sketch.with_control(|control| control.settings().decoder);
-    if !matches!(decoder, DecoderKind::Delta | DecoderKind::Em) {
+    if sketch.mode() == Mode::Exact || !matches!(decoder, DecoderKind::Delta | DecoderKind::Em) {
         return false;
     }
     let Config { keys: key_format, shape, rule, .. } = config;
@@ -66,8 +66,9 @@ pub fn better_planned(sketch: &mut UclSketch, budget: usize, keys: u64) -> bool 
             heavy: shape.heavy,
             interval,
             rule: Some(rule),
+            count_bits: None,
         };
-        plan(decoder, request).ok().map(|plan| plan.shape)
+        plan(Mode::Sketch(decoder), request).ok().map(|plan| plan.shape)
     };
     let given = sketch.labels().get(COUNTER_BITS).map(|_| shape.counter_bits);
     if planned(expected_keys(sketch, budget), given) != Some(shape) {
@@ -88,7 +89,7 @@ pub fn open(path: &Path, args: &Args) -> anyhow::Result<Stored> {
     if let Some(warning) = earlier_hashes(stored.sketch.config().seed) {
         eprintln!("ucl: {}: hash functions: {warning}", path.display());
     }
-    let decoder = stored.sketch.with_control(|control| control.settings().decoder);
+    let mode = stored.sketch.mode();
     let (sketch, config) = (&stored.sketch, stored.sketch.config());
     let file = path.display();
     let contradiction = |option: &str, given: &str, has: Option<String>| {
@@ -103,7 +104,8 @@ pub fn open(path: &Path, args: &Args) -> anyhow::Result<Stored> {
         Some(value.to_string())
     }
     same("memory", args.memory.and_then(text), text(ucl_sketch::Bytes(stored.budget)))?;
-    same("decoder", args.decoder.and_then(text), text(decoder))?;
+    same("mode", args.mode.and_then(text), text(mode))?;
+    same("decoder", args.decoder.and_then(text), text(mode))?;
     same("base", args.base.and_then(text), text(config.shape.base))?;
     same("heavy", args.heavy.and_then(text), text(config.shape.heavy))?;
     same("key-bytes", args.key_bytes.map(key_bytes), Some(key_bytes(config.keys)))?;
@@ -130,11 +132,8 @@ pub fn open(path: &Path, args: &Args) -> anyhow::Result<Stored> {
 impl Stored {
     /// What the options ask about time, if the state has kept enough to answer.
     pub fn period(&mut self, args: &Args) -> Result<Option<Period>, Usage> {
-        let (decoder, kept) = self.sketch.with_control(|control| {
-            let settings = control.settings();
-            (settings.decoder, settings.retain_epochs)
-        });
-        let period = Period::of(args, decoder)?;
+        let kept = self.sketch.with_control(|control| control.settings().retain_epochs);
+        let period = Period::of(args, self.sketch.mode())?;
         match period.map(|period| period.epochs(args)).filter(|&epochs| epochs > kept) {
             None => Ok(period),
             Some(epochs) => Err(Usage(format!(
@@ -148,7 +147,7 @@ impl Stored {
 pub fn key_bytes(keys: KeyFormat) -> String {
     match keys {
         KeyFormat::Fixed(bytes) => bytes.to_string(),
-        KeyFormat::Digest => "any".to_owned(),
+        KeyFormat::Digest | KeyFormat::Code(_) => "any".to_owned(),
     }
 }
 

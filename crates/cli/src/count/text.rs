@@ -154,6 +154,10 @@ fn summary(answer: &Answer, text: &mut String) {
         line("", bar);
     }
     line("memory", memory(answer));
+    if let Some(sent) = answer.uplink_bytes {
+        let each = sent as f64 / answer.items.max(1) as f64;
+        line("uplink", format!("{each:.3} bytes an item, {} in all", bytes(sent as usize)));
+    }
     line("beside it", beside(answer));
     if let Some(peak) = answer.peak_resident_bytes {
         line("process", format!("{} of RAM at its peak, everything included", bytes(peak)));

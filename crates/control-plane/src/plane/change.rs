@@ -7,6 +7,7 @@ use ucl_data_plane::{Config, Opening};
 use super::{ControlPlane, Fault, Mode, SettingsError};
 use crate::appended::Appended;
 use crate::delta::Delta;
+use crate::exports::{Exports, reported_slots};
 use crate::key_state::RaisedFloors;
 use crate::open_epoch::OpenEpoch;
 use crate::sealed::{End, Past, Sealed};
@@ -20,7 +21,7 @@ impl ControlPlane {
     pub fn check_change(&self, config: &Config) -> Result<(), SettingsError> {
         Mode::new(&self.settings, config.shape.geometry())?;
         // Whether there is room: once the data plane has changed it is too late for an error.
-        let _room = (Segment::new(*config)?, OpenEpoch::new(config.shape.slots)?);
+        let _room = (Segment::new(*config)?, OpenEpoch::new(reported_slots(config))?);
         Ok(())
     }
 
@@ -71,7 +72,11 @@ impl ControlPlane {
         if !sealed.is_empty() {
             self.end_appending(sealed, config)?;
         }
-        self.open.open_segment(config.shape.slots).map_err(ReportError::from)?;
+        self.open.open_segment(reported_slots(config)).map_err(ReportError::from)?;
+        match &mut self.exports {
+            Some(exports) => exports.restart_table(config),
+            None => self.exports = Exports::new(config),
+        }
         for state in &mut self.keys {
             state.left_behind();
         }
@@ -88,7 +93,8 @@ impl ControlPlane {
             (decoded, upper_bounds(&self.segment, &self.segment.cumulative().to_vec(), self.segment.sketch_weight()))
         };
         let OpenEpoch { items, weight, smallest_weight, .. } = self.open;
-        let held = self.open.heavy.iter().collect();
+        // Exact counts go on like those that the heavy part holds.
+        let held = self.open.heavy.iter().chain(self.exports.iter().flat_map(Exports::iter)).collect();
         let end = End { stream: 0, through: self.past.streams, items, weight, held };
         let open = Segment::new(*config).map_err(ReportError::from)?;
         let segment = std::mem::replace(&mut self.segment, open);
@@ -158,7 +164,8 @@ impl ControlPlane {
         self.registry = Arc::new(self.registry.emptied());
         self.keys.clear();
         self.segment = Segment::new(*config).map_err(ReportError::from)?;
-        self.open = OpenEpoch::new(config.shape.slots).map_err(ReportError::from)?;
+        self.open = OpenEpoch::new(reported_slots(config)).map_err(ReportError::from)?;
+        self.exports = Exports::new(config);
         self.window = Window::new(self.window.length());
         self.past = Arc::new(Past::default());
         self.appended = Appended::default();

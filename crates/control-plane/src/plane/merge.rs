@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use ucl_data_plane::{KeyFormat, MergeError};
+use ucl_data_plane::MergeError;
 use ucl_equations::ColumnId;
 
 use super::{ControlPlane, Fault, Mode};
@@ -26,7 +26,7 @@ impl ControlPlane {
     /// Whether [`ControlPlane::merge`] would be refused.
     pub fn check_merge(&self, other: &Self) -> Result<(), MergeError> {
         self.segment.config().check_merge(other.segment.config())?;
-        if self.registry.format() == KeyFormat::Digest {
+        if self.registry.format().any_length() {
             MergeError::unless_equal("first seed", &self.registry.digest_key(), &other.registry.digest_key())?;
         }
         MergeError::unless_equal("decoder", &self.settings.decoder, &other.settings.decoder)
@@ -97,6 +97,9 @@ impl ControlPlane {
             }
             (Mode::Learned { network, .. }, _) if columns.len() > known => network.unsettle(),
             _ => {}
+        }
+        if let (Some(ours), Some(theirs)) = (&mut self.exports, &other.exports) {
+            ours.merge(theirs, &ids, self.registry.len());
         }
         self.window = Window::new(self.window.length());
         Arc::make_mut(&mut self.past).merge(&other.past, &ids);

@@ -4,9 +4,10 @@ use ucl_data_plane::{Config, CutTotals, DigestKey, Inconsistent, Shape, ensure};
 use ucl_equations::{ColumnId, em};
 
 use crate::delta::{BLOCK, Delta, Epoch, Totals};
+use crate::exports::reported_slots;
 use crate::open_epoch::OpenEpoch;
 use crate::plane::{ControlPlane, Mode};
-use crate::registry::KeyId;
+use crate::registry::{KeyId, Registry};
 use crate::segment::{ReportError, Segment};
 use crate::series::Series;
 use crate::settings::Settings;
@@ -69,7 +70,7 @@ impl ControlPlane {
         let within = floors.is_some_and(|sum| sum <= sketch_weight);
         ensure(within, || format!("keys have {floors:?} at least, but {sketch_weight} entered the sketch"))?;
 
-        let (slots, want) = (self.open.heavy.len(), config.shape.slots as usize);
+        let (slots, want) = (self.open.heavy.len(), reported_slots(config) as usize);
         ensure(slots == want, || format!("a mirror of {slots} heavy slots, not {want}"))?;
         let stray = self.open.heavy.iter().chain(self.open.moved.iter().copied()).find(|held| !known(held.key));
         ensure(stray.is_none(), || format!("a heavy slot holds {stray:?}, of {keys} keys"))?;
@@ -133,7 +134,7 @@ impl ControlPlane {
         ensure(self.registry.digest_key() == digest_key, || "the planes have digests of different keys".into())?;
         let mut peeked = Peek::default();
         peek(&mut peeked);
-        let Peek { slots, counters, totals, complete: _ } = peeked;
+        let Peek { slots, exports: messages, open_export: _, counters, totals, complete: _ } = peeked;
         let CutTotals { items, weight, sketch_weight, smallest_weight, carries } = totals;
         let segment = &self.segment;
         let shape = &self.segment.config().shape;
@@ -171,7 +172,10 @@ impl ControlPlane {
             // One that brings nothing may not be known yet.
             evicted.extend(entered.filter(|former| former.count > 0));
         }
-        let (held, in_heavy) = (open.heavy.weight(), self.weight_in_heavy(weight, sketch_weight));
+        let mut registry = Registry::beyond(&self.registry);
+        let exports = self.exports_at(&messages, &mut registry, &mut open).map_err(inconsistent)?;
+        let held = exports.map_or_else(|| open.heavy.weight(), |exports| Some(exports.weight()));
+        let in_heavy = self.weight_in_heavy(weight, sketch_weight);
         ensure(held == in_heavy, || format!("the heavy part holds {in_heavy:?}, its mirror {held:?}"))?;
         evicted.extend(open.take_missing());
         let floors = self.keys.iter().map(|key| key.floor()).chain(evicted.iter().map(|held| held.count));

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use ucl_data_plane::mirrored::Pieces;
 use ucl_data_plane::{CutTotals, Report, ReportSink};
 
 use super::{QueryView, SegmentAtCut, Source, unknown_upper, upper_bounds};
 use crate::decoder::DecoderKind;
+use crate::exports::{Exports, KnownKeys, Registered};
 use crate::heavy::{HeavyMirror, Held};
 use crate::key_state::RaisedFloors;
 use crate::open_epoch::{EpochChanges, OpenEpoch};
@@ -39,6 +41,9 @@ const KEYS_AT_LEAST: usize = 4096;
 pub struct Peek {
     /// Slots that changed since the last cut: their number, holder and count.
     pub(crate) slots: Vec<(u32, Option<Vec<u8>>, u64)>,
+    /// What a mirrored table would send: whole messages, and one that is under way.
+    pub(crate) exports: Vec<(Vec<u8>, Option<u64>)>,
+    pub(crate) open_export: Vec<u8>,
     /// The remainders.
     pub(crate) counters: Vec<i64>,
     pub(crate) totals: CutTotals,
@@ -50,6 +55,8 @@ impl ReportSink for Peek {
     fn report(&mut self, report: Report<'_>) {
         match report {
             Report::Slot { slot, holder, count } => self.slots.push((slot, holder.map(<[u8]>::to_vec), count)),
+            Report::Export(Pieces::Bytes(bytes)) => self.open_export.extend_from_slice(bytes),
+            Report::Export(Pieces::End { cut }) => self.exports.push((std::mem::take(&mut self.open_export), cut)),
             Report::Cut(cut) => {
                 self.counters = cut.counters.to_vec();
                 self.totals = cut.totals;
@@ -68,6 +75,7 @@ struct Moment {
     registry: Arc<Registry>,
     raised: RaisedFloors,
     heavy: HeavyMirror,
+    exports: Option<Exports>,
     changes: EpochChanges,
     /// The open epoch's own counters.
     epoch: Vec<i64>,
@@ -148,6 +156,8 @@ impl ControlPlane {
         let sketch_weight = self.segment.sketch_weight();
         Peek {
             slots: Vec::new(),
+            exports: Vec::new(),
+            open_export: Vec::new(),
             counters: vec![0; self.segment.cumulative().len()],
             totals: CutTotals { items, weight, sketch_weight, smallest_weight, carries: 0 },
             complete: true,
@@ -166,7 +176,7 @@ impl ControlPlane {
 
     /// Runs a clone of the open epoch up to now, as a cut runs the epoch itself.
     fn moment(&mut self, peeked: Peek) -> Result<Moment, ReportError> {
-        let Peek { slots, counters: remainders, totals, complete: _ } = peeked;
+        let Peek { slots, exports: messages, open_export: _, counters: remainders, totals, complete: _ } = peeked;
         let mut registry = Registry::beyond(&self.registry);
         let mut open = self.open.clone();
         let mut entered: Vec<Held> = Vec::new();
@@ -174,6 +184,7 @@ impl ControlPlane {
             let holder = holder.map(|identity| registry.learn(&identity)).transpose()?.map(|(id, _)| id);
             entered.extend(open.take_slot(slot, holder, count)?);
         }
+        let exports = self.exports_at(&messages, &mut registry, &mut open)?;
         entered.extend(open.take_missing());
         for &former in &entered {
             open.enter_sketch(former, registry.identity_of(former.key), &mut self.segment);
@@ -184,7 +195,23 @@ impl ControlPlane {
         counters.iter_mut().zip(&epoch).for_each(|(counter, &open)| *counter = counter.wrapping_add(open));
         let changes = open.close(&totals, self.segment.columns().len());
         let registry = registry.shared();
-        Ok(Moment { registry, raised, heavy: open.heavy, changes, epoch, counters, totals })
+        Ok(Moment { registry, raised, heavy: open.heavy, exports, changes, epoch, counters, totals })
+    }
+
+    /// What a mirrored table's counts come to with what it has not sent yet.
+    pub(crate) fn exports_at(
+        &self,
+        messages: &[(Vec<u8>, Option<u64>)],
+        registry: &mut Registry,
+        open: &mut OpenEpoch,
+    ) -> Result<Option<Exports>, ReportError> {
+        let Some(exports) = &self.exports else { return Ok(None) };
+        let mut exports = exports.clone();
+        for (message, cut) in messages {
+            let changes = (self.settings.retain_epochs > 0).then_some(&mut open.heavy_changes);
+            exports.read(message, *cut, KnownKeys { registry: Registered::View(registry), changes })?;
+        }
+        Ok(Some(exports))
     }
 
     /// Delta: the epochs that wait, and the open one.
@@ -239,7 +266,7 @@ impl ControlPlane {
     /// From sketch parts to whole answers.
     fn answers(&self, moment: Moment, sketch: Sketch) -> QueryView {
         let (mut records, sources) = self.sketch_counts(&moment, &sketch);
-        let Moment { registry, heavy, counters, totals, .. } = moment;
+        let Moment { registry, heavy, exports, counters, totals, .. } = moment;
         let Sketch { past, .. } = sketch;
         let config = *self.segment.config();
         // Sealed segments have guaranteed bounds only.
@@ -251,6 +278,9 @@ impl ControlPlane {
                 *by_key += held.count;
             }
             records[held.key.0 as usize].add(BoundedCount::exactly(held.count));
+        }
+        for counted in exports.iter().flat_map(Exports::iter) {
+            records[counted.key.0 as usize].add(BoundedCount::exactly(counted.count));
         }
         // What the heavy part held when counting starts, if segments were dropped, is not counted.
         for held in past.held_before() {
@@ -307,12 +337,13 @@ impl ControlPlane {
                 None => {
                     let counter = |at: usize| counters[at];
                     let upper = unknown_upper(&self.segment, identity, counter, totals.sketch_weight);
-                    (BoundedCount::new(0.0, upper, lower), Source::Heavy)
+                    let source = if moment.exports.is_some() { Source::Exact } else { Source::Heavy };
+                    (BoundedCount::new(0.0, upper, lower), source)
                 }
             };
             for sealed in &sketch.past.sealed {
                 count.add(sealed.part(key, identity));
-                if source == Source::Heavy && sealed.segment.column_of(key).is_some() {
+                if matches!(source, Source::Heavy | Source::Exact) && sealed.segment.column_of(key).is_some() {
                     source = Source::Decoded;
                 }
             }

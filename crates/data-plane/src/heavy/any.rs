@@ -32,10 +32,13 @@ pub enum AnyHeavy<const N: usize> {
 }
 
 impl<const N: usize> AnyHeavy<N> {
-    /// The empty heavy part of a shape.
+    /// The empty heavy part of a shape. A mirrored table is none of these
+    /// ([`MirroredPlane`](crate::mirrored::MirroredPlane)): its place is taken by the paper's.
     pub fn new(shape: &Shape) -> Result<Self, OutOfMemory> {
         Ok(match shape.heavy {
-            HeavyKind::Voting => Self::Voting(VotingFilter::new(shape.slots, shape.vote_ratio)?),
+            HeavyKind::Voting | HeavyKind::Mirrored(_) => {
+                Self::Voting(VotingFilter::new(shape.slots, shape.vote_ratio)?)
+            }
             HeavyKind::Augmented => Self::Augmented(AugmentedFilter::new(shape.slots)?),
             HeavyKind::Elastic => Self::Elastic(ElasticBuckets::new(shape.slots, shape.vote_ratio)?),
         })

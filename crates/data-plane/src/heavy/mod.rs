@@ -28,6 +28,8 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::hash::{HashSeed, KeyHash};
+use crate::key::KeyFormat;
+use crate::mirrored::MirroredShape;
 
 /// The heavy parts by name.
 ///
@@ -47,10 +49,13 @@ pub enum HeavyKind {
     Augmented,
     /// Elastic Sketch's: [`ElasticBuckets`].
     Elastic,
+    /// A mirrored table, whose evictions go up the link
+    /// ([`MirroredPlane`](crate::mirrored::MirroredPlane)).
+    Mirrored(MirroredShape),
 }
 
 impl HeavyKind {
-    /// All of them.
+    /// Those that stand in front of a sketch, which takes what they evict.
     pub const ALL: [Self; 3] = [Self::Voting, Self::Augmented, Self::Elastic];
 
     /// The name in settings and outputs.
@@ -59,6 +64,7 @@ impl HeavyKind {
             Self::Voting => "voting",
             Self::Augmented => "augmented",
             Self::Elastic => "elastic",
+            Self::Mirrored(_) => "mirrored",
         }
     }
 
@@ -74,6 +80,8 @@ impl HeavyKind {
         match self {
             Self::Voting | Self::Augmented => slots * (key_bytes + 8),
             Self::Elastic => slots * (key_bytes + 4) + slots.div_ceil(elastic::ENTRIES) * 4,
+            // Its shape knows more than the size of a key: see `Shape::memory`.
+            Self::Mirrored(table) => table.memory(KeyFormat::Fixed(key_bytes as u8)),
         }
     }
 
@@ -81,6 +89,9 @@ impl HeavyKind {
     pub fn slots_in(self, bytes: usize, key_bytes: usize) -> usize {
         match self {
             Self::Voting | Self::Augmented => bytes / (key_bytes + 8),
+            Self::Mirrored(_) => {
+                MirroredShape::within(bytes, KeyFormat::Fixed(key_bytes as u8)).map_or(0, |table| table.slots())
+            }
             Self::Elastic => {
                 let bucket = self.bytes(elastic::ENTRIES, key_bytes);
                 let rest = (bytes % bucket).saturating_sub(4) / (key_bytes + 4);

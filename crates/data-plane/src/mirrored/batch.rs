@@ -78,8 +78,11 @@ impl RecordLayout {
 
 /// The buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Batch {
+    #[cfg_attr(feature = "serde", serde(skip))]
     layout: RecordLayout,
+    #[cfg_attr(feature = "serde", serde(with = "serde_bytes"))]
     buffer: Vec<u8>,
     records: usize,
     kept: usize,
@@ -137,18 +140,25 @@ impl Batch {
 
     /// The tag that was kept when record `number` was about to come.
     fn kept_tag(&self, number: u32) -> u128 {
-        let bytes = self.kept_bytes();
-        let entry = |i: usize| &self.buffer[self.buffer.len() - (i + 1) * bytes..][..bytes];
-        let number_of = |i: usize| u32::from_le_bytes(entry(i)[..NUMBER_BYTES].try_into().expect("four bytes"));
         // They were kept in order.
         let (mut low, mut high) = (0, self.kept);
         while low < high {
             let middle = (low + high) / 2;
-            if number_of(middle) < number { low = middle + 1 } else { high = middle }
+            if self.number_of(middle) < number { low = middle + 1 } else { high = middle }
         }
         let mut tag = [0; 16];
-        tag[..self.layout.tag_bytes].copy_from_slice(&entry(low)[NUMBER_BYTES..]);
+        tag[..self.layout.tag_bytes].copy_from_slice(&self.kept_entry(low)[NUMBER_BYTES..]);
         u128::from_le_bytes(tag)
+    }
+
+    /// The `at`-th tag that was kept, behind the number of its record.
+    fn kept_entry(&self, at: usize) -> &[u8] {
+        let bytes = self.kept_bytes();
+        &self.buffer[self.buffer.len() - (at + 1) * bytes..][..bytes]
+    }
+
+    fn number_of(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.kept_entry(at)[..NUMBER_BYTES].try_into().expect("four bytes"))
     }
 
     /// Sorts by set.
@@ -203,5 +213,21 @@ impl Batch {
     pub fn clear(&mut self) {
         self.records = 0;
         self.kept = 0;
+    }
+
+    /// Takes over a buffer of the same size that was read.
+    #[cfg(feature = "serde")]
+    pub fn restore(&mut self, buffer: Vec<u8>, records: usize, kept: usize) -> Result<(), crate::Inconsistent> {
+        let used = records.checked_mul(self.layout.bytes).zip(kept.checked_mul(self.kept_bytes()));
+        let fits = used.and_then(|(records, kept)| records.checked_add(kept)).is_some_and(|used| used <= buffer.len());
+        crate::ensure(fits, || alloc::format!("{records} records and {kept} tags in {} bytes", buffer.len()))?;
+        (self.buffer, self.records, self.kept) = (buffer, records, kept);
+        Ok(())
+    }
+
+    /// The record for which a tag was kept as the `at`-th, if so many were.
+    #[cfg(feature = "serde")]
+    pub fn kept_number(&self, at: usize) -> Option<u32> {
+        (at < self.kept).then(|| self.number_of(at))
     }
 }

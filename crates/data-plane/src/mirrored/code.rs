@@ -14,6 +14,7 @@
 //! [`model`](super::model) make use of it.
 
 use crate::hash::fold;
+use crate::key::KeyFormat;
 use crate::seed::Seed;
 
 /// What a slot stores of a key, beside what its set says.
@@ -28,7 +29,7 @@ pub struct Tag {
 /// The keyed bijection between keys of one size and (set, tag).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyCode {
-    key_bytes: usize,
+    keys: KeyFormat,
     sets: u32,
     /// `ceil(2^63 / sets)`: a multiplication in place of a division, exact for words of 32 bits.
     reciprocal: u64,
@@ -41,10 +42,10 @@ const FIVE_TUPLE: usize = 13;
 const DESTINATION: usize = 4;
 
 impl KeyCode {
-    /// The code of keys of `key_bytes` bytes (4, 8, 13 or 16) for a table of `sets` sets.
-    pub fn new(key_bytes: usize, sets: u32, seed: Seed) -> Self {
+    /// The code of keys for a table of `sets` sets.
+    pub fn new(keys: KeyFormat, sets: u32, seed: Seed) -> Self {
         let secret = crate::hash::set_secrets(seed);
-        Self { key_bytes, sets, reciprocal: (1u64 << 63).div_ceil(sets.into()), secret }
+        Self { keys, sets, reciprocal: (1u64 << 63).div_ceil(sets.into()), secret }
     }
 
     /// How many sets there are.
@@ -54,20 +55,18 @@ impl KeyCode {
 
     /// Bits of the word that chooses the set, and of the rest.
     pub fn bits(&self) -> (u32, u32) {
-        match self.key_bytes {
-            4 => (32, 0),
-            8 => (64, 0),
-            FIVE_TUPLE => (32, 72),
-            _ => (64, 64),
+        match self.keys {
+            KeyFormat::Fixed(4) => (32, 0),
+            KeyFormat::Fixed(8) => (64, 0),
+            KeyFormat::Fixed(13) => (32, 72),
+            KeyFormat::Code(bits) => (bits.into(), 0),
+            KeyFormat::Fixed(_) | KeyFormat::Digest => (64, 64),
         }
     }
 
     /// Bits that every quotient fits in.
     pub fn quotient_bits(&self) -> u32 {
-        let largest = match self.bits().0 {
-            32 => u64::from(u32::MAX),
-            _ => u64::MAX,
-        };
+        let largest = u64::MAX >> (u64::BITS - self.bits().0);
         u64::BITS - (largest / u64::from(self.sets)).leading_zeros()
     }
 
@@ -97,6 +96,19 @@ impl KeyCode {
         (if set >= self.sets { set - self.sets } else { set }, tag)
     }
 
+    /// The tag of a key of the format's size.
+    pub fn tag_of(&self, key: &[u8]) -> Tag {
+        fn of<const N: usize>(code: &KeyCode, key: &[u8]) -> Tag {
+            key.try_into().map_or(Tag::default(), |key: &[u8; N]| code.split(key).1)
+        }
+        match self.keys.slot_bytes() {
+            4 => of::<4>(self, key),
+            8 => of::<8>(self, key),
+            FIVE_TUPLE => of::<FIVE_TUPLE>(self, key),
+            _ => of::<16>(self, key),
+        }
+    }
+
     /// The key of a set and a tag: what [`KeyCode::split`] took apart, in the first bytes.
     pub fn join(&self, set: u32, tag: &Tag) -> [u8; 16] {
         let shift = self.shift(tag);
@@ -104,7 +116,7 @@ impl KeyCode {
         // A tag that no key has may not fit its word: it is cut off.
         let word = tag.quotient.wrapping_mul(self.sets.into()).wrapping_add(remainder.into());
         let mut key = [0; 16];
-        match self.key_bytes {
+        match self.keys.slot_bytes() {
             4 => key[..4].copy_from_slice(&(word as u32).to_le_bytes()),
             8 => key[..8].copy_from_slice(&word.to_le_bytes()),
             FIVE_TUPLE => {
@@ -146,25 +158,30 @@ mod tests {
     fn check<const N: usize>(code: &KeyCode, key: [u8; N]) {
         let (set, tag) = code.split(&key);
         assert!(set < code.sets());
-        assert!(tag.quotient >> (code.quotient_bits() - 1) >> 1 == 0, "{} in {code:?}", tag.quotient);
+        assert!(u128::from(tag.quotient) >> code.quotient_bits() == 0, "{} in {code:?}", tag.quotient);
         assert_eq!(code.join(set, &tag)[..N], key, "{code:?}");
     }
 
     proptest! {
         #[test]
         fn set_and_tag_are_the_key(key: [u8; 16], sets in prop_oneof![1u32..10, 1u32..100_000, Just(1 << 28)], seed: u128) {
-            check::<4>(&KeyCode::new(4, sets, seed.into()), key[..4].try_into().unwrap());
-            check::<8>(&KeyCode::new(8, sets, seed.into()), key[..8].try_into().unwrap());
-            check::<13>(&KeyCode::new(13, sets, seed.into()), key[..13].try_into().unwrap());
-            check::<16>(&KeyCode::new(16, sets, seed.into()), key);
-            check::<4>(&KeyCode::new(4, sets, seed.into()), [255; 4]);
-            check::<8>(&KeyCode::new(8, sets, seed.into()), [255; 8]);
+            let code = |keys| KeyCode::new(keys, sets, seed.into());
+            check::<4>(&code(KeyFormat::Fixed(4)), key[..4].try_into().unwrap());
+            check::<8>(&code(KeyFormat::Fixed(8)), key[..8].try_into().unwrap());
+            check::<13>(&code(KeyFormat::Fixed(13)), key[..13].try_into().unwrap());
+            check::<16>(&code(KeyFormat::Fixed(16)), key);
+            check::<4>(&code(KeyFormat::Fixed(4)), [255; 4]);
+            check::<8>(&code(KeyFormat::Fixed(8)), [255; 8]);
+            for bits in [8u8, 36, 63, 64] {
+                let word = u64::from_le_bytes(key[..8].try_into().unwrap()) >> (64 - bits);
+                check::<8>(&code(KeyFormat::Code(bits)), word.to_le_bytes());
+            }
         }
     }
 
     #[test]
     fn different_keys_never_meet() {
-        let code = KeyCode::new(4, 97, 5.into());
+        let code = KeyCode::new(KeyFormat::Fixed(4), 97, 5.into());
         let all: HashSet<_> = (0..100_000u32).map(|key| code.split(&key.to_le_bytes())).collect();
         assert_eq!(all.len(), 100_000);
     }
@@ -174,7 +191,7 @@ mod tests {
     fn sets_are_even() {
         let sets = 500;
         for seed in 0..40u128 {
-            let code = KeyCode::new(8, sets, seed.into());
+            let code = KeyCode::new(KeyFormat::Fixed(8), sets, seed.into());
             for step in [1u64, 2, 500, 1000, 65_536, 1 << 32, 500 << 20, 0x0101_0101_0101] {
                 let mut counts = vec![0u32; sets as usize];
                 for key in 0..20_000u64 {

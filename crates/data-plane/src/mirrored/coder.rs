@@ -13,9 +13,16 @@ pub const CHUNK: usize = 255;
 
 /// The probability that a bit is 0, in 1/4096, and how many bits it has learned from, up to 15.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Bit(u16);
 
 impl Bit {
+    /// Whether learning can have led here: a probability of 0 would never end.
+    #[cfg(feature = "serde")]
+    pub fn is_sound(self) -> bool {
+        (16..=4080).contains(&self.zero())
+    }
+
     /// Nothing learned yet.
     pub const NEW: Self = Self(2048 << 4);
 

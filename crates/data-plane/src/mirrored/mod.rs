@@ -24,14 +24,40 @@
 //! come. Among slots with as few hits, [`Policy`] decides.
 //!
 //! ```
-//! use ucl_data_plane::mirrored::{Mirror, MirroredPart, MirroredShape, Pieces};
+//! use std::collections::HashMap;
+//! use ucl_data_plane::KeyFormat;
+//! use ucl_data_plane::mirrored::{KeyBook, Mirror, MirroredPart, MirroredShape, Pieces};
 //!
-//! let shape = MirroredShape::within(16_384, 4).expect("16KB are enough");
-//! let (mut device, mut server) = (MirroredPart::<4>::new(shape, 7.into()), Mirror::new(shape, 4, 7.into()));
+//! /// The keys that the server knows, and their counts.
+//! #[derive(Default)]
+//! struct Counts {
+//!     numbers: HashMap<Vec<u8>, u32>,
+//!     counts: Vec<(Vec<u8>, u64)>,
+//! }
+//!
+//! impl KeyBook for Counts {
+//!     fn number(&mut self, key: &[u8]) -> u32 {
+//!         *self.numbers.entry(key.to_vec()).or_insert_with(|| {
+//!             self.counts.push((key.to_vec(), 0));
+//!             self.counts.len() as u32 - 1
+//!         })
+//!     }
+//!     fn key(&self, number: u32) -> &[u8] {
+//!         &self.counts[number as usize].0
+//!     }
+//!     fn count(&mut self, number: u32, count: u64) {
+//!         self.counts[number as usize].1 += count;
+//!     }
+//! }
+//!
+//! let keys = KeyFormat::Fixed(4);
+//! let shape = MirroredShape::within(16_384, keys).expect("16KB are enough");
+//! let mut device = MirroredPart::<4>::new(shape, keys, 7.into());
+//! let mut server = Mirror::new(shape, keys, 7.into());
 //! let (mut messages, mut open) = (Vec::new(), Vec::new());
 //! let mut link = |piece: Pieces<'_>| match piece {
 //!     Pieces::Bytes(bytes) => open.extend_from_slice(bytes),
-//!     Pieces::End { .. } => messages.push(std::mem::take(&mut open)),
+//!     Pieces::End { cut } => messages.push((std::mem::take(&mut open), cut)),
 //! };
 //! let key = |i: u64| (i * i % 20_011) as u32;
 //! for i in 0..100_000 {
@@ -39,13 +65,14 @@
 //! }
 //! device.cut(&mut link);
 //!
-//! let mut counts = std::collections::HashMap::new();
-//! let last = messages.len() - 1;
-//! for (i, message) in messages.iter().enumerate() {
-//!     server.read(message, i == last, |key, count| *counts.entry(key.to_vec()).or_insert(0u64) += count);
+//! let mut counts = Counts::default();
+//! for (message, cut) in &messages {
+//!     server.read(message, *cut, &mut counts)?;
 //! }
-//! assert_eq!(counts.values().sum::<u64>(), 100_000);
-//! assert_eq!(counts[&4u32.to_le_bytes()[..]], (0..100_000).filter(|&i| key(i) == 4).count() as u64);
+//! assert_eq!(counts.counts.iter().map(|(_, count)| count).sum::<u64>(), 100_000);
+//! let four = counts.number(&4u32.to_le_bytes());
+//! assert_eq!(counts.counts[four as usize].1, (0..100_000).filter(|&i| key(i) == 4).count() as u64);
+//! # Ok::<(), ucl_data_plane::mirrored::OtherTable>(())
 //! ```
 
 mod batch;
@@ -53,7 +80,11 @@ mod code;
 mod coder;
 mod mirror;
 mod model;
+mod names;
+mod plane;
 mod shape;
+#[cfg(feature = "serde")]
+mod state;
 mod table;
 
 use alloc::vec;
@@ -66,10 +97,15 @@ use model::{Models, Record};
 use table::{Slot, SlotLayout, Table};
 
 pub use coder::CHUNK;
-pub use mirror::Mirror;
+pub use mirror::{KeyBook, Mirror, OtherTable};
+pub(crate) use plane::FIXED_BYTES;
+pub use plane::MirroredPlane;
 pub use shape::{MirroredShape, Policy};
+#[cfg(feature = "serde")]
+pub use state::{StoredMirror, StoredPlane};
 
 use crate::Memory;
+use crate::key::KeyFormat;
 use crate::seed::Seed;
 
 /// Slots of a set.
@@ -80,44 +116,55 @@ pub const WAYS: usize = 8;
 pub enum Pieces<'a> {
     /// The next bytes of a message, at most [`CHUNK`].
     Bytes(&'a [u8]),
-    /// The message ends here; `cut` if it has the counts of all slots.
+    /// The message ends here.
     End {
-        /// Whether the counts of all slots are in it.
-        cut: bool,
+        /// A digest of who holds which slot, if the message has the counts of all slots.
+        cut: Option<u64>,
     },
 }
 
 /// The table on the device, with what waits to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct MirroredPart<const N: usize> {
+    #[cfg_attr(feature = "serde", serde(skip))]
     shape: MirroredShape,
+    #[cfg_attr(feature = "serde", serde(skip))]
     code: KeyCode,
+    #[cfg_attr(feature = "serde", serde(skip))]
     layout: SlotLayout,
     table: Table,
     /// For each set, how many of its holders came in this batch; two to the byte.
+    #[cfg_attr(feature = "serde", serde(skip))]
     fresh: Vec<u8>,
     batch: Batch,
     models: Models,
+    // Between two messages it has nothing to remember.
+    #[cfg_attr(feature = "serde", serde(skip))]
     encoder: RangeEncoder,
 }
 
 impl<const N: usize> MirroredPart<N> {
-    /// An empty table.
-    pub fn new(shape: MirroredShape, seed: Seed) -> Self {
-        let code = KeyCode::new(N, shape.sets, seed);
+    /// An empty table for keys of a format whose slots have `N` bytes.
+    pub fn new(shape: MirroredShape, keys: KeyFormat, seed: Seed) -> Self {
+        debug_assert_eq!(keys.slot_bytes(), N);
+        let code = KeyCode::new(keys, shape.sets, seed);
         let layout = shape.layout(&code);
-        let tag_bits = layout.quotient_bits + layout.rest_bits;
-        let records = RecordLayout::new(shape.sets, shape.count_bits, tag_bits, shape.buffer);
         Self {
             shape,
             code,
             layout,
             table: Table::new(layout, shape.sets),
             fresh: vec![0; shape.sets.div_ceil(2) as usize],
-            batch: Batch::new(records, shape.buffer),
+            batch: Batch::new(Self::records(&shape, &layout), shape.buffer as usize),
             models: Models::new(&code, shape.count_bits),
             encoder: RangeEncoder::default(),
         }
+    }
+
+    fn records(shape: &MirroredShape, layout: &SlotLayout) -> RecordLayout {
+        let tag_bits = layout.quotient_bits + layout.rest_bits;
+        RecordLayout::new(shape.sets, shape.count_bits.into(), tag_bits, shape.buffer as usize)
     }
 
     /// Its sizes.
@@ -135,17 +182,19 @@ impl<const N: usize> MirroredPart<N> {
         memory
     }
 
-    /// Counts an item.
+    /// Counts an item; returns true if its key had no slot and took one.
     #[inline]
-    pub fn insert(&mut self, key: &[u8; N], weight: u64, out: &mut impl FnMut(Pieces<'_>)) {
+    pub fn insert(&mut self, key: &[u8; N], weight: u64, out: &mut impl FnMut(Pieces<'_>)) -> bool {
         let (set, tag) = self.code.split(key);
         if let Some(way) = self.table.find::<N>(set, &tag) {
             let times = self.table.hit(set, way, weight);
             if times > 0 {
                 self.full(set, way, times, out);
             }
+            false
         } else {
             self.miss(set, tag, weight, out);
+            true
         }
     }
 
@@ -191,7 +240,7 @@ impl<const N: usize> MirroredPart<N> {
             self.models.record(&mut coder, 0, Record::Full { set, way, times });
             self.models.record(&mut coder, set, Record::End);
             coder.finish();
-            return out(Pieces::End { cut: false });
+            return out(Pieces::End { cut: None });
         }
         if !self.batch.has_room() {
             self.flush(out);
@@ -260,7 +309,8 @@ impl<const N: usize> MirroredPart<N> {
             }
         }
         coder.finish();
-        out(Pieces::End { cut });
+        let digest = cut.then(|| table.digest());
+        out(Pieces::End { cut: digest });
         self.batch.clear();
         self.fresh.fill(0);
     }

@@ -24,6 +24,7 @@ pub enum Record {
 /// Numbers that are small as a rule: how many bits they have, one by one, and then two bits by
 /// their own models.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Small {
     bits: Vec<Bit>,
     lengths: usize,
@@ -69,6 +70,7 @@ impl Small {
 /// Numbers of up to `most` bits, small or not: the number of bits by a tree, and then three bits by
 /// their own models. Of evenly spread numbers it costs no bit more than they have.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Long {
     bits: Vec<Bit>,
     tree: u32,
@@ -115,6 +117,7 @@ fn tree(coder: &mut impl Coder, models: &mut [Bit], bits: u32, symbol: u32) -> u
 
 /// Addresses that came before, each at the place that its hash says.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Dictionary {
     known: Bit,
     addresses: Vec<u32>,
@@ -145,6 +148,7 @@ impl Dictionary {
 
 /// What of a key does not choose its set.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 enum Rest {
     Nothing,
     Number(Long),
@@ -179,6 +183,25 @@ impl Rest {
         }
     }
 
+    #[cfg(feature = "serde")]
+    fn bits(&self) -> [&[Bit]; 3] {
+        match self {
+            Self::Nothing => [&[]; 3],
+            Self::Number(model) => [&model.bits, &[], &[]],
+            Self::FiveTuple { port_high, port_low, protocol, .. } => [port_high, port_low, protocol],
+        }
+    }
+
+    #[cfg(feature = "serde")]
+    fn addresses(&self) -> &[u32] {
+        if let Self::FiveTuple { sources, .. } = self { &sources.addresses } else { &[] }
+    }
+
+    #[cfg(feature = "serde")]
+    fn known(&self) -> Bit {
+        if let Self::FiveTuple { sources, .. } = self { sources.known } else { Bit::NEW }
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Self::Nothing => 0,
@@ -196,6 +219,7 @@ fn bytes(bits: &[Bit]) -> usize {
 
 /// All models of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Models {
     sets: u32,
     gap: Small,
@@ -210,7 +234,7 @@ pub struct Models {
 
 impl Models {
     /// Models that have learned nothing.
-    pub fn new(code: &KeyCode, count_bits: u32) -> Self {
+    pub fn new(code: &KeyCode, count_bits: u8) -> Self {
         let rest = match code.bits().1 {
             0 => Rest::Nothing,
             72 => Rest::FiveTuple {
@@ -221,7 +245,7 @@ impl Models {
             },
             bits => Rest::Number(Long::new(bits)),
         };
-        let count = count_bits as usize + 1;
+        let count = usize::from(count_bits) + 1;
         Self {
             sets: code.sets(),
             gap: Small::new(20),
@@ -242,6 +266,34 @@ impl Models {
             + bytes(&self.quotient.bits)
             + self.rest.bytes()
             + size_of::<Self>()
+    }
+
+    /// Fails unless these models, which were just read, can be those that `new` ones became.
+    #[cfg(feature = "serde")]
+    pub fn check_like(&self, new: &Self) -> Result<(), crate::Inconsistent> {
+        let sizes = |models: &Self| (models.bits().map(<[Bit]>::len), models.scalars(), models.rest.addresses().len());
+        let same =
+            sizes(self) == sizes(new) && core::mem::discriminant(&self.rest) == core::mem::discriminant(&new.rest);
+        let sound = self.bits().iter().flat_map(|bits| bits.iter()).all(|bit| bit.is_sound());
+        crate::ensure(same && sound && self.full.is_sound() && self.rest.known().is_sound(), || {
+            "the models of the messages are not those of this table".into()
+        })
+    }
+
+    /// Numbers by which models are found.
+    #[cfg(feature = "serde")]
+    fn scalars(&self) -> [usize; 7] {
+        let tree = |long: &Long| long.tree as usize;
+        let rest = if let Rest::Number(long) = &self.rest { tree(long) } else { 0 };
+        let small = [&self.gap, &self.leaving, &self.times, &self.live].map(|small| small.lengths);
+        [self.sets as usize, small[0], small[1], small[2], small[3], tree(&self.quotient), rest]
+    }
+
+    /// All models that are in lists.
+    #[cfg(feature = "serde")]
+    fn bits(&self) -> [&[Bit]; 9] {
+        let [a, b, c] = self.rest.bits();
+        [&self.gap.bits, &self.way, &self.leaving.bits, &self.times.bits, &self.live.bits, &self.quotient.bits, a, b, c]
     }
 
     /// Codes a record; `set` is that of the record before, 0 at the start of a batch.
@@ -287,6 +339,7 @@ impl Models {
 mod tests {
     use super::super::coder::{RangeDecoder, RangeEncoder, Writing};
     use super::*;
+    use crate::KeyFormat;
     use proptest::prelude::*;
 
     proptest! {
@@ -294,13 +347,13 @@ mod tests {
         /// equal.
         #[test]
         fn records_are_read_as_they_were_written(
-            key_bytes in prop::sample::select(&[4usize, 8, 13, 16][..]),
+            key_bytes in prop::sample::select(&[4u8, 8, 13, 16][..]),
             sets in prop_oneof![1u32..5, 1u32..5000],
-            count_bits in 3u32..21,
+            count_bits in 3u8..21,
             told in prop::collection::vec((any::<u32>(), 0usize..8, any::<u64>(), any::<[u8; 16]>(), any::<bool>()), 0..100),
             live in prop::collection::vec(prop_oneof![Just(0u64), any::<u64>()], 0..50),
         ) {
-            let code = KeyCode::new(key_bytes, sets, 1.into());
+            let code = KeyCode::new(KeyFormat::Fixed(key_bytes), sets, 1.into());
             let mut records: Vec<Record> = told.into_iter().map(|(set, way, count, key, full)| {
                 let (_, newcomer) = match key_bytes {
                     4 => code.split::<4>(key[..4].try_into().unwrap()),
@@ -351,8 +404,8 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_records(bytes: Vec<u8>, key_bytes in prop::sample::select(&[4usize, 8, 13, 16][..]), sets in 1u32..5000) {
-            let code = KeyCode::new(key_bytes, sets, 1.into());
+        fn any_bytes_are_records(bytes: Vec<u8>, key_bytes in prop::sample::select(&[4u8, 8, 13, 16][..]), sets in 1u32..5000) {
+            let code = KeyCode::new(KeyFormat::Fixed(key_bytes), sets, 1.into());
             let (mut models, mut reader) = (Models::new(&code, 6), RangeDecoder::new(&bytes));
             let mut before = 0;
             for _ in 0..1000 {

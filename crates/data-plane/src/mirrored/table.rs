@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use super::WAYS;
 use super::code::Tag;
+use crate::hash::fold;
 
 /// Bits of the replacement policy in each slot.
 pub const POLICY_BITS: u32 = 2;
@@ -68,6 +69,14 @@ pub struct Table {
     bytes: Vec<u8>,
 }
 
+/// The rest follows from the configuration.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Table {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serde_bytes::serialize(&self.bytes, serializer)
+    }
+}
+
 impl Table {
     /// A table in which way `w` of every set is held by tag `w` with a count of 0: no slot is ever
     /// empty, and none needs a bit to say so.
@@ -83,6 +92,13 @@ impl Table {
     /// Bytes that a table takes.
     pub fn bytes_of(layout: &SlotLayout, sets: u32) -> usize {
         layout.width() * sets as usize + PADDING
+    }
+
+    /// Takes over as many bytes that were read: any bytes are slots.
+    #[cfg(feature = "serde")]
+    pub fn restore(&mut self, bytes: Vec<u8>) {
+        debug_assert_eq!(bytes.len(), self.bytes.len());
+        self.bytes = bytes;
     }
 
     pub fn sets(&self) -> u32 {
@@ -184,6 +200,14 @@ impl Table {
         Slot { tag: Tag { quotient, rest: self.rest(set, way) }, count, hits: low as u64 & MOST_HITS }
     }
 
+    /// A digest of who holds which slot.
+    pub fn digest(&self) -> u64 {
+        let slots = (0..self.sets).flat_map(|set| (0..WAYS).map(move |way| (set, way)));
+        slots.fold(0u64, |sum, (set, way)| {
+            sum.wrapping_add(slot_digest(set as usize * WAYS + way, &self.slot(set, way).tag))
+        })
+    }
+
     /// All slots of a set.
     pub fn set(&self, set: u32) -> [Slot; WAYS] {
         core::array::from_fn(|way| self.slot(set, way))
@@ -198,6 +222,12 @@ impl Table {
             self.write(place + self.layout.rest_at() as usize, self.layout.rest_bits, slot.tag.rest);
         }
     }
+}
+
+/// What a slot and the tag of its holder add to the digest of a table.
+pub fn slot_digest(slot: usize, tag: &Tag) -> u64 {
+    let place = (slot as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    fold(tag.quotient ^ tag.rest as u64 ^ 0xd1b5_4a32_d192_ed03, place ^ (tag.rest >> 64) as u64)
 }
 
 /// Who holds a way before anyone came.

@@ -2,16 +2,14 @@
 //! other systems, and two yardsticks that make no errors.
 
 mod exact;
-mod mirrored;
 mod ucl;
 mod zoo;
 
 pub use exact::{ExactMap, SendKeys};
-pub use mirrored::Exact;
 pub use ucl::Ucl;
 pub use zoo::Zoo;
 
-use ucl_sketch::DecoderKind;
+use ucl_sketch::{DecoderKind, Mode};
 
 use crate::registry::Method;
 
@@ -25,7 +23,7 @@ pub fn methods() -> Vec<Method> {
                 reference: $reference,
                 baseline: false,
                 variant: false,
-                build: |request| Ok(Box::new(Ucl::new(request, DecoderKind::$kind)?)),
+                build: |request| Ok(Box::new(Ucl::new(request, Mode::Sketch(DecoderKind::$kind))?)),
             }
         };
     }
@@ -67,12 +65,11 @@ pub fn methods() -> Vec<Method> {
     ];
     methods.push(Method {
         name: "ucl-exact",
-        about: "a mirrored table whose evictions go up the link: exact (keys of 4, 8, 13 or 16 bytes)",
+        about: "a mirrored table whose evictions go up the link: every count is exact",
         reference: "this project",
         baseline: false,
-        // Not part of `all`, which has to do with keys of any length.
-        variant: true,
-        build: |request| Ok(Box::new(Exact::new(request)?)),
+        variant: false,
+        build: |request| Ok(Box::new(Ucl::new(request, Mode::Exact)?)),
     });
     methods.extend(zoo::methods());
     methods.extend([

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use ucl_sketch::{DecoderKind, Fallback, KeyFormat, Memory, QueryView, ReportRule, Settings, Shape, UclSketch};
+use ucl_sketch::{DecoderKind, Fallback, KeyFormat, Memory, Mode, QueryView, ReportRule, Settings, Shape, UclSketch};
 use ucl_streams::Batch;
 use ucl_zoo::paper;
 
@@ -14,7 +14,7 @@ use crate::system::{Answer, Extras, Pass, Request, System, SystemError};
 /// The learned decoder trains once, at the end, on the last window, as the paper's measurements do.
 pub struct Ucl {
     sketch: UclSketch,
-    decoder: DecoderKind,
+    mode: Mode,
     view: Option<QueryView>,
     extras: Extras,
 }
@@ -22,8 +22,9 @@ pub struct Ucl {
 impl Ucl {
     /// Creates a sketch of the requested shape, or of the shape that the planner chooses for the
     /// budget.
-    pub fn new(request: &Request<'_>, decoder: DecoderKind) -> Result<Self, SystemError> {
+    pub fn new(request: &Request<'_>, mode: Mode) -> Result<Self, SystemError> {
         let options = request.options;
+        let decoder = if let Mode::Sketch(decoder) = mode { decoder } else { DecoderKind::Delta };
         let fallback = Fallback::WhenUntrained; // what is measured is the network itself
         let mut settings = Settings { decoder, train_every: None, fallback, ..Settings::default() };
         settings.window = options.window.unwrap_or(settings.window);
@@ -33,27 +34,30 @@ impl Ucl {
 
         let mut builder =
             UclSketch::builder().memory_bytes(request.budget).settings(settings.clone()).seed(request.seed.into());
+        builder = builder.mode(mode);
         if let KeyFormat::Fixed(bytes) = request.keys {
             builder = builder.key_bytes(bytes.into());
         }
-        if let Some(shape) = options.shape {
+        if mode == Mode::Exact {
+            // It has no sketch to be told about.
+        } else if let Some(shape) = options.shape {
             builder = builder.shape(shape);
         } else if options.paper_shapes {
             builder = builder.shape(paper::ucl_shape(request.budget, request.keys)?);
         }
-        if let Some(base) = options.base {
+        if let Some(base) = options.base.filter(|_| mode != Mode::Exact) {
             builder = builder.base(base);
         }
-        if let Some(heavy) = options.heavy {
+        if let Some(heavy) = options.heavy.filter(|_| mode != Mode::Exact) {
             builder = builder.heavy(heavy);
         }
         if let Some(interval) = options.interval {
             builder = builder.interval(interval);
         }
-        if let Some(bits) = options.counter_bits {
+        if let Some(bits) = options.counter_bits.filter(|_| mode != Mode::Exact) {
             builder = builder.counter_bits(bits);
         }
-        if let Some(rule) = options.rule {
+        if let Some(rule) = options.rule.filter(|_| mode != Mode::Exact) {
             builder = builder.report_rule(rule);
         }
         if let Some(keys) = options.expected_keys {
@@ -61,6 +65,8 @@ impl Ucl {
         }
         let sketch = match request.pass {
             Pass::Accuracy => builder.measure_uplink(true).build()?,
+            // Its price is the encoding, and the mirror is what reads it.
+            Pass::Speed if mode == Mode::Exact => builder.measure_uplink(true).build()?,
             Pass::Speed => {
                 // The same data plane and the same cuts, but behind them the decoder that does
                 // nothing until it is asked.
@@ -78,7 +84,7 @@ impl Ucl {
             shape: shape_by_name(&config.shape),
             ..Extras::default()
         };
-        Ok(Self { sketch, decoder, view: None, extras })
+        Ok(Self { sketch, mode, view: None, extras })
     }
 
     /// Returns the answers, after the end of the stream.
@@ -116,7 +122,8 @@ impl System for Ucl {
     }
 
     fn finish(&mut self) -> Result<(), SystemError> {
-        if self.decoder.is_trained() {
+        let decoder = if let Mode::Sketch(decoder) = self.mode { Some(decoder) } else { None };
+        if decoder.is_some_and(DecoderKind::is_trained) {
             self.train()?;
         }
         // Delta has decoded most epochs already, as they closed.
@@ -125,7 +132,7 @@ impl System for Ucl {
         let view = self.sketch.query_view()?;
         self.extras.decode_ms = Some((decoded_before + start.elapsed()).as_secs_f64() * 1e3);
         self.extras.self_check = view.self_check().map_err(ucl_sketch::Fault::from)?.map(|check| check.residual);
-        if view.answered_by() != self.decoder {
+        if decoder.is_some_and(|decoder| view.answered_by() != decoder) {
             self.extras.answered_by = Some(view.answered_by().name().to_owned());
         }
         self.view = Some(view);

@@ -7,6 +7,7 @@ use ucl_wire::{WireError, check_config};
 use super::{Control, Tee, UclSketch};
 use crate::bytes::Bytes;
 use crate::key::Key;
+use crate::mode::Mode;
 use crate::plan::{BudgetError, Request, plan};
 
 /// How large a sketch is to become.
@@ -104,11 +105,12 @@ impl<K: Key> UclSketch<K> {
             Size::Shape(shape) => shape,
             Size::Memory(Bytes(memory)) => {
                 let decoder = self.with_control(|control| control.settings().decoder);
+                let mode = Mode::of(&config, decoder);
                 let keys = config.keys;
                 let interval = self.interval;
                 let rule = Some(config.rule);
                 let (base, heavy) = (config.shape.base, config.shape.heavy);
-                plan(decoder, Request { memory, keys, base, heavy, interval, rule, ..Request::default() })?.shape
+                plan(mode, Request { memory, keys, base, heavy, interval, rule, ..Request::default() })?.shape
             }
         };
         self.change(Config { shape, ..config })

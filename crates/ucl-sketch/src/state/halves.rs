@@ -8,7 +8,7 @@ use ucl_wire::{EncoderState, Header, Receiver};
 use super::container::{Sections, pack};
 use super::{LoadError, SaveError, Section, control_sections, encode, optional, read_control, required};
 use crate::device::{Device, Held};
-use crate::plane::AnyPlane;
+use crate::plane::StoredAnyPlane;
 use crate::station::Station;
 
 /// The section of that name.
@@ -68,7 +68,7 @@ impl Device {
         let file = Sections::unpack(bytes)?;
         let DeviceSection { config, hashing: number, held } = required(&file, Section::Device)?;
         let config = config.hashed_by(hashing(number, Section::Device)?);
-        let plane = required::<AnyPlane>(&file, Section::DataPlane)?.restored(&config)?;
+        let plane = required::<StoredAnyPlane>(&file, Section::DataPlane)?.restored(&config)?;
         let encoder: EncoderState = required(&file, Section::Uplink)?;
         ensure(encoder.next().stream == 0, || format!("stream {}, but a device has 0", encoder.next().stream))?;
         let counters = config.shape.geometry().counters();

@@ -71,14 +71,14 @@ pub use error::{LoadError, SaveError};
 use crate::background::Background;
 use crate::builder::Execution;
 use crate::key::Key;
-use crate::plane::AnyPlane;
+use crate::plane::StoredAnyPlane;
 use crate::sketch::{Control, UclSketch, nowhere};
 
 /// The version of the format that is written; older ones are read.
 ///
-/// Version 1 had seeds of 64 bits for other hash functions ([`Hashing::V1`]), and did not say so:
+/// Version 2 had no mirrored tables. Version 1 had seeds of 64 bits for other hash functions ([`Hashing::V1`]), and did not say so:
 /// the configuration lacked its last field.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 
 /// The parts of a state file, by their numbers.
 ///
@@ -114,11 +114,13 @@ pub enum Section {
     Device = 20,
     /// The configuration of a [`Station`](crate::Station), and the message that it expects.
     Station = 21,
+    /// What a mirrored table has sent: exact counts.
+    Exports = 12,
 }
 
 impl Section {
     /// All sections.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Configuration,
         Self::DataPlane,
         Self::Registry,
@@ -132,6 +134,7 @@ impl Section {
         Self::Earlier,
         Self::Device,
         Self::Station,
+        Self::Exports,
     ];
 }
 
@@ -151,6 +154,7 @@ impl fmt::Display for Section {
             Self::Earlier => "earlier",
             Self::Device => "device",
             Self::Station => "station",
+            Self::Exports => "exports",
         })
     }
 }
@@ -289,6 +293,8 @@ impl<K: Key> UclSketch<K> {
         let Self { plane, control, interval, until_cut, labels, keys: _ } = self;
         let found = plane.config().keys;
         let wanted = L::SIZE.map_or(Ok(KeyFormat::Digest), KeyFormat::for_key_bytes).ok();
+        // Codes stand for keys of any length too.
+        let found = if found.any_length() { KeyFormat::Digest } else { found };
         if wanted != Some(found) {
             return Err(LoadError::KeyType { found, wanted: std::any::type_name::<L>() });
         }
@@ -310,7 +316,7 @@ impl UclSketch {
         let config = config.hashed_by(hashing);
         let due = until_cut > 0 && interval.is_none_or(|interval| until_cut <= interval);
         ensure(due, || format!("the next cut in {until_cut} items, but one every {interval:?}"))?;
-        let plane = required::<AnyPlane>(&file, Section::DataPlane)?.restored(&config)?;
+        let plane = required::<StoredAnyPlane>(&file, Section::DataPlane)?.restored(&config)?;
 
         let state = read_control(&file, verdict, settled)?;
         let control = ControlPlane::restore(config, settings, state)?;
@@ -335,7 +341,7 @@ type ControlSections = (Vec<(Section, Vec<u8>)>, Option<Verdict>, bool);
 
 /// The sections of a control plane.
 fn control_sections(control: &ControlPlane) -> Result<ControlSections, SaveError> {
-    let ControlState { registry, counting, earlier, window, delta, model } = control.state()?;
+    let ControlState { registry, counting, earlier, window, delta, model, exports } = control.state()?;
     let (verdict, settled) = model.as_ref().map_or((None, false), |model| (model.verdict, model.settled));
     let mut sections = vec![
         (Section::Registry, encode(&registry)),
@@ -344,6 +350,7 @@ fn control_sections(control: &ControlPlane) -> Result<ControlSections, SaveError
     ];
     sections.extend(earlier.map(|earlier| (Section::Earlier, encode(&earlier))));
     sections.extend(delta.map(|delta| (Section::Delta, encode(&delta))));
+    sections.extend(exports.map(|exports| (Section::Exports, encode(&exports))));
     if let Some(Model { network, twin, .. }) = model {
         sections.push((Section::Network, network));
         sections.extend(twin.map(|twin| (Section::Twin, twin)));
@@ -368,6 +375,7 @@ fn read_control(
         window: required(file, Section::Window)?,
         delta: optional(file, Section::Delta)?,
         model: network.map(|network| Model { network, twin, verdict, settled }),
+        exports: optional(file, Section::Exports)?,
     })
 }
 

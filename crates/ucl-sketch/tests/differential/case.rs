@@ -1,6 +1,7 @@
 //! A random sketch, and random keys and weights for it.
 
 use ucl_sketch::learned::{Config as Network, TrainBudget};
+use ucl_sketch::mirrored::{MirroredShape, Policy};
 use ucl_sketch::{
     Base, BloomKind, Builder, ChangeKind, CounterBits, DecoderKind, Hashing, HeavyKind, KeyFormat, ReportRule, Seed,
     Settings, Shape, UclSketch, em,
@@ -49,7 +50,24 @@ fn decoder(random: &mut Random, base: Base) -> DecoderKind {
     }
 }
 
-pub fn shape(random: &mut Random, base: Base) -> Shape {
+/// A mirrored table of a few slots, and as few names.
+fn table(random: &mut Random) -> Shape {
+    let (least, most) = MirroredShape::COUNT_BITS;
+    let table = MirroredShape {
+        sets: random.spread(40) as u32,
+        count_bits: random.between(least.into(), most.into()) as u8,
+        buffer: random.between(40, 700) as u32,
+        policy: random.pick(&[Policy::Skewed, Policy::Flows]),
+    };
+    Shape::mirrored(table, random.pick(&[0, 64, 1_000, 4_000]), random.between(1, 9) as u8)
+}
+
+/// A shape of the same kind as another: a table stays one, and so does a base sketch.
+pub fn shape_like(random: &mut Random, other: &Shape) -> Shape {
+    if matches!(other.heavy, HeavyKind::Mirrored(_)) { table(random) } else { shape(random, other.base) }
+}
+
+fn shape(random: &mut Random, base: Base) -> Shape {
     let bloom = random.pick(&[BloomKind::Classic, BloomKind::SplitBlock]);
     let bloom_bits = match random.below(4) {
         0 => 0,
@@ -72,8 +90,9 @@ pub fn shape(random: &mut Random, base: Base) -> Shape {
 
 impl Case {
     pub fn random(random: &mut Random) -> Self {
-        let base = random.pick(&Base::ALL);
-        let decoder = decoder(random, base);
+        let exact = random.one_in(3);
+        let base = if exact { Base::CountMin } else { random.pick(&Base::ALL) };
+        let decoder = if exact { DecoderKind::Delta } else { decoder(random, base) };
         let learned =
             Network { hidden: 8, neck: 4, bucket_length: 16, batch: 4, epochs: 2, patience: 2, ..Network::default() };
         let settings = Settings {
@@ -88,7 +107,7 @@ impl Case {
             ..Settings::default()
         };
         Self {
-            shape: shape(random, base),
+            shape: if exact { table(random) } else { shape(random, base) },
             keys: random.pick(&[
                 KeyFormat::Fixed(4),
                 KeyFormat::Fixed(8),
@@ -105,6 +124,11 @@ impl Case {
             universe: random.spread(1_200) as u32,
             seed: Seed::new(random.wide()).with_hashing(random.pick(&Hashing::ALL)),
         }
+    }
+
+    /// Whether every answer has to be exact.
+    pub fn is_exact(&self) -> bool {
+        matches!(self.shape.heavy, HeavyKind::Mirrored(_))
     }
 
     pub fn builder(&self) -> Builder {
@@ -124,9 +148,11 @@ impl Case {
         let digits = number.to_le_bytes();
         match self.keys {
             KeyFormat::Fixed(bytes) => (0..usize::from(bytes)).map(|at| digits[at % 4]).collect(),
-            KeyFormat::Digest if number.is_multiple_of(2) => [&digits[..], &[9; Self::FLAT - 4]].concat(),
+            KeyFormat::Digest | KeyFormat::Code(_) if number.is_multiple_of(2) => {
+                [&digits[..], &[9; Self::FLAT - 4]].concat()
+            }
             // Lengths on both sides of every fast path of a hash, and an empty key.
-            KeyFormat::Digest => {
+            KeyFormat::Digest | KeyFormat::Code(_) => {
                 let length = [0, 1, 3, 8, 16, 17, 128, 129, 240, 241, 600][number as usize / 2 % 11];
                 let mut key = if number == 1 { Vec::new() } else { [&digits[..], &[7]].concat() };
                 key.resize(if number == 1 { 0 } else { length + 5 }, b'x');

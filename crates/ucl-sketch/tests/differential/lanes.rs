@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ucl_sketch::{DecoderKind, Execution, InsertError, QueryView, UclSketch};
 
-use crate::case::{Case, MOST, shape};
+use crate::case::{Case, MOST, shape_like};
 use crate::random::Random;
 
 /// What was really inserted.
@@ -162,7 +162,7 @@ impl Run {
             self.tell(|| format!("rehash {seed}"));
             self.each(|sketch| sketch.rehash(seed).expect("a seed"));
         } else {
-            let shape = shape(random, self.case.shape.base);
+            let shape = shape_like(random, &self.case.shape);
             self.tell(|| format!("resize {shape:?}"));
             self.each(|sketch| sketch.resize(shape).expect("a shape"));
             self.case.shape = shape;
@@ -182,7 +182,7 @@ impl Run {
         let elsewhere = random.one_in(3);
         for flat in [false, true] {
             if elsewhere && !flat {
-                other.resize(shape(random, case.shape.base)).expect("a shape");
+                other.resize(shape_like(random, &case.shape)).expect("a shape");
             } else if *other.config() != config {
                 other.resize(config.shape).expect("a shape");
                 other.rehash(config.seed.value()).expect("a seed");
@@ -259,6 +259,7 @@ impl Run {
                 let sound = answer.lower <= answer.estimate && answer.estimate <= answer.upper;
                 let holds = answer.lower <= truth && truth <= answer.upper;
                 assert!(sound && holds, "lane {lane}, key {number} has {truth}: {answer:?}");
+                assert!(!self.case.is_exact() || answer.lower == answer.upper, "key {number} has {truth}: {answer:?}");
                 assert!(lane == BACKGROUND || answer == first, "lane {lane}, key {number}: {answer:?}, not {first:?}");
                 let probable = view.probable(&key);
                 let sound = probable.lower <= probable.estimate && probable.estimate <= probable.upper;

@@ -102,7 +102,7 @@ impl Case {
     pub fn key(&self, number: u8) -> Vec<u8> {
         match self.keys {
             KeyFormat::Fixed(bytes) => (0..bytes).map(|at| number.wrapping_mul(at | 1)).collect(),
-            KeyFormat::Digest => format!("/page/{number}").into_bytes(),
+            KeyFormat::Digest | KeyFormat::Code(_) => format!("/page/{number}").into_bytes(),
         }
     }
 

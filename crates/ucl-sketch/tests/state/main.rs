@@ -5,5 +5,6 @@ mod background;
 mod cases;
 mod damage;
 mod errors;
+mod exact;
 mod golden;
 mod resume;

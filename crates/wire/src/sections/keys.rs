@@ -98,6 +98,11 @@ impl Keys {
                 self.rows.extend_from_slice(&digest);
                 DIGEST
             }
+            (KeyFormat::Code(_), KeyRef::Name(bytes)) if self.format.admits(bytes.len()) => {
+                self.lengths.push(bytes.len() as u16);
+                self.text.extend_from_slice(bytes);
+                DIGESTED
+            }
             (format, key) => panic!("{key:?} among {format}"),
         };
         self.flags.push(kind | bits(flags));
@@ -107,19 +112,22 @@ impl Keys {
     pub fn iter(&self) -> impl Iterator<Item = (KeyRef<'_>, KeyFlags)> + '_ {
         let mut lengths = self.lengths.iter();
         let mut text = self.text.as_slice();
-        self.flags.iter().zip(self.rows.chunks_exact(self.format.slot_bytes())).map(move |(&flags, row)| {
+        let mut rows = self.rows.chunks_exact(self.format.slot_bytes());
+        let named = matches!(self.format, KeyFormat::Code(_));
+        self.flags.iter().map(move |&flags| {
+            let mut in_full = || {
+                let length = *lengths.next().expect("one length a key in full");
+                let (bytes, rest) = text.split_at(length.into());
+                text = rest;
+                bytes
+            };
+            let mut row = || rows.next().expect("one row a key");
             let key = match flags & KIND {
-                WHOLE => KeyRef::Whole(row),
+                WHOLE => KeyRef::Whole(row()),
+                _ if named => KeyRef::Name(in_full()),
                 kind => {
-                    let digest = row.try_into().expect("digests have 16 bytes");
-                    if kind == DIGEST {
-                        KeyRef::Digest(digest)
-                    } else {
-                        let length = *lengths.next().expect("one length a key in full");
-                        let (bytes, rest) = text.split_at(length.into());
-                        text = rest;
-                        KeyRef::Digested { digest, bytes }
-                    }
+                    let digest = row().try_into().expect("digests have 16 bytes");
+                    if kind == DIGEST { KeyRef::Digest(digest) } else { KeyRef::Digested { digest, bytes: in_full() } }
                 }
             };
             (key, key_flags(flags))
@@ -139,13 +147,15 @@ impl Keys {
         let kinds = match self.format {
             KeyFormat::Fixed(_) => [WHOLE, WHOLE],
             KeyFormat::Digest => [DIGESTED, DIGEST],
+            KeyFormat::Code(_) => [DIGESTED, DIGESTED],
         };
+        let row_bytes = if matches!(self.format, KeyFormat::Code(_)) { 0 } else { self.format.slot_bytes() };
         let known = |&flags: &u8| flags < 16 && kinds.contains(&(flags & KIND));
         let in_full = self.flags.iter().filter(|&flags| flags & KIND == DIGESTED).count();
         let text: usize = self.lengths.iter().map(|&length| usize::from(length)).sum();
         let sound = self.format == config.keys
             && self.flags.iter().all(known)
-            && Some(self.rows.len()) == self.flags.len().checked_mul(self.format.slot_bytes())
+            && Some(self.rows.len()) == self.flags.len().checked_mul(row_bytes)
             && self.lengths.len() == in_full
             && self.text.len() == text;
         ucl_data_plane::ensure(sound, || "the keys that wait to be sent are not of this format".into())
@@ -178,6 +188,7 @@ impl Keys {
                 KeyRef::Digested { digest: d, bytes } if d == digest_key.digest(bytes) => (DIGESTED, None),
                 KeyRef::Digested { digest, .. } => (FOREIGN, Some(digest)),
                 KeyRef::Digest(digest) => (DIGEST, Some(digest)),
+                KeyRef::Name(_) => (DIGESTED, None),
                 KeyRef::Whole(_) => unreachable!("push lets none in"),
             };
             flags.push(kind | bits(key_flags));
@@ -231,6 +242,10 @@ impl Keys {
                 bytes
             };
             match flags & KIND {
+                DIGESTED if matches!(config.keys, KeyFormat::Code(_)) => keys.push(KeyRef::Name(next()), key_flags),
+                _ if matches!(config.keys, KeyFormat::Code(_)) => {
+                    return Err(WireError::Corrupt { what: "key flags" });
+                }
                 DIGESTED => {
                     let bytes = next();
                     keys.push(KeyRef::Digested { digest: digest_key.digest(bytes), bytes }, key_flags);

@@ -3,22 +3,33 @@
 //! Version 1 knew signed counters or not, that is Count Sketch or Count-Min, and one heavy part.
 //! Version 2 has the base sketch in the place of the sign (so that 0 and 1 mean what they meant),
 //! and the heavy part's kind at the end. Version 3 has a seed of 128 bits behind the number of the
-//! hash functions; before, both were those of [`Hashing::V1`].
+//! hash functions; before, both were those of [`Hashing::V1`]. Version 4 knows mirrored tables and
+//! codes.
 
 use alloc::vec::Vec;
 
+use ucl_data_plane::mirrored::{MirroredShape, Policy};
 use ucl_data_plane::{Base, BloomKind, Config, CounterBits, Hashing, HeavyKind, KeyFormat, ReportRule, Seed, Shape};
 
 use crate::bytes::{Reader, put_varint};
 use crate::{MAX_COUNTER_BYTES, WireError};
 
+/// The number of the heavy part that is a mirrored table.
+const MIRRORED: u8 = 3;
+/// Added to the bits of a code, to tell them from bytes of a key.
+const CODE: u8 = 128;
+
 /// Whether a configuration is within the limits of the format.
 pub(crate) fn check(config: &Config) -> Result<(), WireError> {
     config.shape.validate()?;
-    if let KeyFormat::Fixed(bytes) = config.keys
-        && !KeyFormat::FIXED_SIZES.contains(&bytes.into())
-    {
-        return Err(WireError::Corrupt { what: "key size" });
+    let mirrored = matches!(config.shape.heavy, HeavyKind::Mirrored(_));
+    let known = match config.keys {
+        KeyFormat::Fixed(bytes) => KeyFormat::FIXED_SIZES.contains(&bytes.into()),
+        KeyFormat::Digest => !mirrored,
+        KeyFormat::Code(bits) => mirrored && (8..=KeyFormat::CODE_BITS).contains(&bits),
+    };
+    if !known {
+        return Err(WireError::Corrupt { what: "key format" });
     }
     let bytes = config.shape.counter_bits.bytes(config.shape.geometry().counters());
     limit("bytes of counters", bytes, MAX_COUNTER_BYTES)
@@ -26,7 +37,12 @@ pub(crate) fn check(config: &Config) -> Result<(), WireError> {
 
 /// Whether a reader that takes so many counters at most takes a configuration.
 pub(crate) fn check_counters(config: &Config, most: usize) -> Result<(), WireError> {
-    limit("counters", config.shape.geometry().counters(), most)
+    limit("counters", config.shape.geometry().counters(), most)?;
+    // A mirror holds four bytes for each slot.
+    match config.shape.heavy {
+        HeavyKind::Mirrored(table) => limit("slots", table.slots(), most),
+        _ => Ok(()),
+    }
 }
 
 fn limit(what: &'static str, value: usize, most: usize) -> Result<(), WireError> {
@@ -39,6 +55,7 @@ pub(crate) fn write(config: &Config, out: &mut Vec<u8>) {
     out.push(match config.keys {
         KeyFormat::Fixed(bytes) => bytes,
         KeyFormat::Digest => 0,
+        KeyFormat::Code(bits) => CODE | bits,
     });
     out.push(match config.rule {
         ReportRule::Paper => 0,
@@ -68,12 +85,23 @@ pub(crate) fn write(config: &Config, out: &mut Vec<u8>) {
         HeavyKind::Voting => 0,
         HeavyKind::Augmented => 1,
         HeavyKind::Elastic => 2,
+        HeavyKind::Mirrored(_) => MIRRORED,
     });
+    if let HeavyKind::Mirrored(MirroredShape { sets, count_bits, buffer, policy }) = shape.heavy {
+        put_varint(out, sets.into());
+        out.push(count_bits);
+        put_varint(out, buffer.into());
+        out.push(match policy {
+            Policy::Skewed => 0,
+            Policy::Flows => 1,
+        });
+    }
 }
 
 pub(crate) fn read(reader: &mut Reader<'_>, version: u8) -> Result<Config, WireError> {
     let keys = match reader.byte("key format")? {
         0 => KeyFormat::Digest,
+        bits if bits >= CODE && version >= 4 => KeyFormat::Code(bits - CODE),
         bytes => KeyFormat::Fixed(bytes),
     };
     let rule = match reader.byte("report rule")? {
@@ -110,6 +138,16 @@ pub(crate) fn read(reader: &mut Reader<'_>, version: u8) -> Result<Config, WireE
             0 => HeavyKind::Voting,
             1 => HeavyKind::Augmented,
             2 => HeavyKind::Elastic,
+            MIRRORED if version >= 4 => HeavyKind::Mirrored(MirroredShape {
+                sets: reader.bounded("sets", u32::MAX.into())? as u32,
+                count_bits: reader.byte("bits of a count")?,
+                buffer: reader.bounded("bytes of the buffer", u32::MAX.into())? as u32,
+                policy: match reader.byte("policy")? {
+                    0 => Policy::Skewed,
+                    1 => Policy::Flows,
+                    _ => return Err(WireError::Corrupt { what: "policy" }),
+                },
+            }),
             _ => return Err(WireError::Corrupt { what: "heavy part" }),
         };
     }

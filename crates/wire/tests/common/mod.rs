@@ -46,7 +46,7 @@ pub fn told(config: Config) -> impl Strategy<Value = Vec<Told>> {
     let slot_bytes = config.keys.slot_bytes();
     let key_bytes = match config.keys {
         KeyFormat::Fixed(bytes) => usize::from(bytes)..usize::from(bytes) + 1,
-        KeyFormat::Digest => 0..60,
+        KeyFormat::Digest | KeyFormat::Code(_) => 0..60,
     };
     let byte = prop_oneof![Just(0u8), 0u8..4, any::<u8>()];
     let key = (prop::collection::vec(byte, key_bytes), 0u8..3, any::<bool>(), any::<bool>())
@@ -93,6 +93,7 @@ pub enum OwnedKey {
     Whole(Vec<u8>),
     Digested([u8; 16], Vec<u8>),
     Digest([u8; 16]),
+    Name(Vec<u8>),
 }
 
 impl OwnedKey {
@@ -101,6 +102,7 @@ impl OwnedKey {
             Self::Whole(bytes) => KeyRef::Whole(bytes),
             Self::Digested(digest, bytes) => KeyRef::Digested { digest: *digest, bytes },
             Self::Digest(digest) => KeyRef::Digest(*digest),
+            Self::Name(bytes) => KeyRef::Name(bytes),
         }
     }
 }
@@ -113,6 +115,7 @@ pub fn key(config: &Config, bytes: &[u8], kind: u8) -> OwnedKey {
         (KeyFormat::Digest, 0) => OwnedKey::Digested(own, bytes.to_vec()),
         (KeyFormat::Digest, 1) => OwnedKey::Digested([7; 16], bytes.to_vec()),
         (KeyFormat::Digest, _) => OwnedKey::Digest(own),
+        (KeyFormat::Code(_), _) => OwnedKey::Name(bytes.to_vec()),
     }
 }
 

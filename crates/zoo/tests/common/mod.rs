@@ -95,7 +95,7 @@ pub fn key(number: u64, keys: KeyFormat) -> Vec<u8> {
             key.truncate(bytes.into());
             key
         }
-        KeyFormat::Digest => format!("key {number}").into_bytes(),
+        KeyFormat::Digest | KeyFormat::Code(_) => format!("key {number}").into_bytes(),
     }
 }
 

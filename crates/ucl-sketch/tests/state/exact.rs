@@ -1,0 +1,84 @@
+//! Exact counting, saved and loaded: as ever, and refused where it was tampered with.
+
+use std::collections::HashMap;
+
+use ucl_sketch::state::{FORMAT_VERSION, Section, Summary, mend};
+use ucl_sketch::{Mode, UclSketch};
+
+use crate::golden::path;
+
+fn key(number: u64) -> String {
+    if number.is_multiple_of(3) { number.to_string() } else { format!("/a/path/{number}") }
+}
+
+/// A sketch of so little memory that most items evict.
+fn sketch(text: bool) -> UclSketch {
+    let builder = UclSketch::builder().mode(Mode::Exact).memory_bytes(4_096).seed(5).interval(700).measure_uplink(true);
+    let mut sketch = if text { builder.build() } else { builder.key_bytes(4).build() }.unwrap();
+    insert(&mut sketch, text, 0..1_500);
+    sketch
+}
+
+fn insert(sketch: &mut UclSketch, text: bool, items: std::ops::Range<u64>) {
+    for number in items.map(|i| i * i % 397) {
+        if text {
+            sketch.insert(key(number)).unwrap();
+        } else {
+            sketch.insert((number as u32).to_le_bytes()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn exact_counts_are_written_as_ever() {
+    for (name, text) in [("exact-text", true), ("exact-4", false)] {
+        let written = sketch(text).to_bytes().unwrap();
+        let path = path(FORMAT_VERSION, name);
+        if std::env::var_os("UCL_REGENERATE").is_some() {
+            std::fs::write(&path, &written).unwrap();
+        }
+        let golden = std::fs::read(&path).unwrap();
+        assert!(written == golden, "{name}: the format has changed, which makes it a new version");
+        assert!(Summary::read(&golden).unwrap().sections.iter().any(|&(section, _)| section == Section::Exports));
+        let mut loaded = UclSketch::from_bytes(&golden).unwrap();
+        insert(&mut loaded, text, 1_500..3_000);
+        let mut want: HashMap<u64, u64> = HashMap::new();
+        (0..3_000u64).for_each(|i| *want.entry(i * i % 397).or_default() += 1);
+        let view = loaded.query_view().unwrap();
+        assert_eq!(view.keys(), want.len());
+        for (number, count) in want {
+            let answer = if text {
+                view.estimate(key(number).as_bytes())
+            } else {
+                view.estimate(&(number as u32).to_le_bytes())
+            };
+            assert_eq!((answer.estimate, answer.lower, answer.upper), (count, count, count), "{name}: {number}");
+        }
+    }
+}
+
+/// Every byte of the table, its batch and its mirror is checked or harmless: the result is an error
+/// or a sketch that works.
+#[test]
+fn tampered_tables_are_refused_or_work() {
+    for text in [true, false] {
+        let bytes = sketch(text).to_bytes().unwrap();
+        let mut refused = 0;
+        for at in (20..bytes.len()).step_by(7) {
+            for flip in [1, 0x80, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= flip;
+                mend(&mut damaged);
+                match UclSketch::from_bytes(&damaged) {
+                    Err(_) => refused += 1,
+                    Ok(mut sketch) => {
+                        insert(&mut sketch, text, 0..50);
+                        sketch.cut();
+                        let _ = sketch.query_view();
+                    }
+                }
+            }
+        }
+        assert!(refused > 200, "{refused} were refused");
+    }
+}
