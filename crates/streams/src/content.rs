@@ -12,9 +12,9 @@ use crate::open;
 /// Kind of content that is neither text nor a table, recognised by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// Compressed with xz.
+    /// Compressed with xz, inside another compression.
     Xz,
-    /// Compressed with bzip2.
+    /// Compressed with bzip2, inside another compression.
     Bzip2,
     /// Compressed with LZ4, as a frame or in the legacy format.
     Lz4,
@@ -60,7 +60,11 @@ impl fmt::Display for Content {
 impl Content {
     /// Returns true if a reader of this format can read this content.
     pub fn suits(self, format: &Format) -> bool {
-        self == Content::Capture && matches!(format, Format::Pcap(_))
+        match self {
+            Content::Capture => matches!(format, Format::Pcap(_)),
+            Content::Parquet => cfg!(feature = "parquet") && matches!(format, Format::Parquet(_)),
+            _ => false,
+        }
     }
 }
 
@@ -134,8 +138,8 @@ pub(crate) fn look_at(start: &[u8]) -> Look<Content> {
     look(SIGNATURES, start)
 }
 
-/// Recognises the content of a file by its first bytes, after unpacking gzip or zstd. Returns
-/// `None` for text and for anything unknown.
+/// Recognises the content of a file by its first bytes, after unpacking gzip, zstd, xz or bzip2.
+/// Returns `None` for text and for anything unknown.
 ///
 /// # Errors
 /// When the file cannot be opened or read. Damaged compressed data is no error here: reading it
@@ -145,9 +149,9 @@ pub(crate) fn look_at(start: &[u8]) -> Look<Content> {
 /// use ucl_streams::{Content, content_of};
 ///
 /// let folder = tempfile::tempdir()?;
-/// let path = folder.path().join("log.xz");
-/// std::fs::write(&path, b"\xfd7zXZ\0 and so on")?;
-/// assert_eq!(content_of(&path)?, Some(Content::Xz));
+/// let path = folder.path().join("log.zip");
+/// std::fs::write(&path, b"PK\x03\x04 and so on")?;
+/// assert_eq!(content_of(&path)?, Some(Content::Zip));
 /// std::fs::write(&path, "just text\n")?;
 /// assert_eq!(content_of(&path)?, None);
 /// # Ok::<(), std::io::Error>(())
@@ -166,6 +170,27 @@ pub fn content_of(path: &Path) -> io::Result<Option<Content>> {
             Ok(0) | Err(_) => return Ok(None),
             Ok(n) => filled += n,
         }
+    }
+}
+
+/// Reads the first bytes of a file, up to `most` of them, after unpacking gzip, zstd, xz or bzip2.
+///
+/// # Errors
+/// When the file cannot be opened or read. Of damaged compressed data, there is what came before.
+///
+/// ```
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("table.csv");
+/// std::fs::write(&path, "name,amount\na,1\n")?;
+/// assert_eq!(ucl_streams::head_of(&path, 11)?, b"name,amount");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn head_of(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let opened = open::unpack(File::open(path)?, None, false)?;
+    let mut head = Vec::new();
+    match opened.plain.take(most).read_to_end(&mut head) {
+        Err(error) if opened.stored.failed.get() => Err(error),
+        _ => Ok(head),
     }
 }
 

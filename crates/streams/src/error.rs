@@ -6,8 +6,8 @@ use std::{fmt, io};
 use crate::{Content, MAX_COLUMNS, MAX_KEY_BYTES, MAX_RECORD_BYTES, MAX_WEIGHT, ReadSummary};
 
 /// Every format, for messages.
-pub(crate) const FORMATS: &str = "lines, field:N, csv:COLUMN, tsv:COLUMN, jsonl:POINTER, fimi, records:BYTES, pcap, \
-                                  pcap:5tuple, pcap:src, pcap:dst, pcap:srcport, pcap:dstport";
+pub(crate) const FORMATS: &str = "lines, field:N, csv:COLUMN, tsv:COLUMN, jsonl:PATH, regex:PATTERN, combined:FIELD, \
+                                  parquet:COLUMN, fimi, records:BYTES, pcap, pcap:PART";
 
 /// Every generator, for messages.
 pub(crate) const GENERATORS: &str = "zipf:SKEW[:ITEMS[:KEYS]], caida-like[:PACKETS]";
@@ -40,7 +40,7 @@ pub enum SpecError {
         expected: &'static str,
     },
     /// A column was given by name, but the table has no header row.
-    #[error("column `{column}` is asked for by name, and without a header row there are only numbers")]
+    #[error("column `{column}` is given by name, but a table without a header row has only column numbers")]
     NoHeader {
         /// The column asked for.
         column: String,
@@ -52,6 +52,24 @@ pub enum SpecError {
         given: String,
         /// What is wrong with it.
         problem: String,
+    },
+    /// The delimiter is not a single character of ASCII.
+    #[error("delimiter `{given}`: give one ASCII character, or `tab`; not a quote or the end of a line")]
+    Delimiter {
+        /// What was given.
+        given: String,
+    },
+    /// The format has no delimiter.
+    #[error("format `{format}` has no delimiter; csv, tsv and field have one")]
+    NoDelimiter {
+        /// The format it was given for.
+        format: String,
+    },
+    /// The format needs a part that this build was made without.
+    #[error("format `{format}`: this build cannot read Parquet files; build it with `--features parquet`")]
+    NotBuiltIn {
+        /// The format.
+        format: String,
     },
     /// The text is not a key of this format.
     #[error("`{given}` is not a key of format `{format}`: {expected}")]
@@ -65,13 +83,15 @@ pub enum SpecError {
     },
 }
 
-/// Position in an input: a line of text, or a byte of binary data (after decompression).
+/// Position in an input: a line of text, a byte of binary data (after decompression), or a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Line number, from 1.
     Line(u64),
     /// Byte offset, from 0.
     Byte(u64),
+    /// Row number, from 1.
+    Row(u64),
 }
 
 impl fmt::Display for Place {
@@ -79,6 +99,7 @@ impl fmt::Display for Place {
         match self {
             Place::Line(line) => write!(f, "line {line}"),
             Place::Byte(offset) => write!(f, "byte offset {offset}"),
+            Place::Row(row) => write!(f, "row {row}"),
         }
     }
 }
@@ -107,7 +128,7 @@ pub enum BadReason {
     #[error("the row has more than {MAX_COLUMNS} columns")]
     TooManyColumns,
     /// The line or row ends before the wanted column.
-    #[error("column {wanted} is wanted, but there are only {found}")]
+    #[error("the record has {found} columns, and column {wanted} is needed")]
     MissingColumn {
         /// The column's number, from 1.
         wanted: usize,
@@ -120,20 +141,26 @@ pub enum BadReason {
     /// The line is not JSON.
     #[error("not JSON: {0}")]
     Json(String),
-    /// The JSON document has nothing at the pointer.
-    #[error("nothing at JSON pointer `{pointer}`")]
+    /// The JSON document has nothing at the path.
+    #[error("the JSON document has nothing at `{pointer}`")]
     NothingAtPointer {
         /// The pointer.
         pointer: String,
     },
-    /// The JSON pointer leads to a value that is neither a string nor a number.
-    #[error("JSON pointer `{pointer}` leads to {found}, not to a string or a number")]
+    /// The JSON document has a value there that is neither a string nor a number.
+    #[error("the JSON document has {found} at `{pointer}`, not a string or a number")]
     NotAKey {
         /// The pointer.
         pointer: String,
         /// What is there.
         found: &'static str,
     },
+    /// The line is not in the combined log format.
+    #[error("not a line of the combined log format: {0}")]
+    LogLine(&'static str),
+    /// The group of the weight did not take part in the match.
+    #[error("the line matches, but group `{0}`, which is the weight, is not in it")]
+    NoGroup(String),
     /// The weight is not a decimal number.
     #[error("weight `{text}` is not a number from 0 to {MAX_WEIGHT}")]
     Weight {

@@ -1,10 +1,10 @@
 //! Keys for people: [`Format::key_display`] and its inverse [`Format::parse_key`].
 //!
 //! Each format has a plain way to write its keys (numbers, addresses, text); the empty text is
-//! `""`. A key that would not come back from it, or could not be shown safely
-//! ([`acts_on_terminal`]), is written in hexadecimal: `0x…` for `records` and captures, `hex:…` for
-//! the formats of text, where a key that *reads* `0x1f` is quite usual. So
-//! `parse_key(key_display(k)) == k` for every key.
+//! `""`. A key of several parts is written as a record of CSV: `alice,/index.html`. A key that
+//! would not come back from it, or could not be shown safely ([`acts_on_terminal`]), is written in
+//! hexadecimal: `0x…` for `records` and captures, `hex:…` for the formats of text, where a key that
+//! *reads* `0x1f` is quite usual. So `parse_key(key_display(k)) == k` for every key.
 //!
 //! Such escapes are for people. Programs want the key itself: [`Format::key_data`].
 
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::format::{Format, PacketKey};
-use crate::{MAX_KEY_BYTES, SpecError};
+use crate::{MAX_KEY_BYTES, SpecError, composite};
 
 /// How the empty key is written: nothing at all would be overlooked.
 const EMPTY: &str = "\"\"";
@@ -93,26 +93,20 @@ impl Format {
         if let Some(key) = bytes.strip_prefix(self.hex_mark().as_bytes()).and_then(unhex) {
             return if key.len() <= MAX_KEY_BYTES { Ok(key) } else { Err(wrong(too_long())) };
         }
+        let parts = self.parts();
         let key = match self {
-            Format::Lines | Format::Field(_) | Format::Csv(_) | Format::Tsv(_) | Format::Jsonl(_) => {
-                if bytes == EMPTY.as_bytes() { Vec::new() } else { bytes.to_vec() }
-            }
+            Format::Pcap(kinds) => parse_packet(kinds, &text).ok_or_else(|| wrong(packet_example(kinds)))?,
+            _ if parts > 1 => match composite::split(bytes).filter(|found| found.len() == parts) {
+                Some(found) => composite::join(found),
+                None => return Err(wrong(format!("give {parts} parts with commas between them, as in a CSV file"))),
+            },
             Format::Fimi => fimi_key(bytes),
             Format::Records(size) if bytes.len() == *size => bytes.to_vec(),
             Format::Records(size) => {
-                return Err(wrong(format!("{size} characters, or 0x and {} digits, are wanted", 2 * size)));
+                return Err(wrong(format!("give {size} characters, or 0x and {} digits", 2 * size)));
             }
-            Format::Pcap(PacketKey::FiveTuple) => parse_five_tuple(&text)
-                .ok_or_else(|| wrong("wanted is `10.0.0.1:443 > 10.0.0.2:51234 tcp`".to_owned()))?,
-            Format::Pcap(PacketKey::Source | PacketKey::Destination) => match text.parse() {
-                Ok(IpAddr::V4(address)) => address.octets().to_vec(),
-                Ok(IpAddr::V6(address)) => address.octets().to_vec(),
-                Err(_) => return Err(wrong("an IP address is wanted".to_owned())),
-            },
-            Format::Pcap(PacketKey::SourcePort | PacketKey::DestinationPort) => match text.parse::<u16>() {
-                Ok(port) => port.to_be_bytes().to_vec(),
-                Err(_) => return Err(wrong("a port from 0 to 65535 is wanted".to_owned())),
-            },
+            _ if bytes == EMPTY.as_bytes() => Vec::new(),
+            _ => bytes.to_vec(),
         };
         if key.len() <= MAX_KEY_BYTES { Ok(key) } else { Err(wrong(too_long())) }
     }
@@ -128,9 +122,7 @@ impl Format {
     fn plain(&self, key: &[u8]) -> Option<String> {
         match self {
             Format::Fimi => printable(&fimi_token(key)),
-            Format::Pcap(PacketKey::FiveTuple) => five_tuple(key),
-            Format::Pcap(PacketKey::Source | PacketKey::Destination) => address(key).map(|a| a.to_string()),
-            Format::Pcap(PacketKey::SourcePort | PacketKey::DestinationPort) => port(key).map(|p| p.to_string()),
+            Format::Pcap(kinds) => packet(kinds, key),
             _ => printable(key),
         }
     }
@@ -236,7 +228,100 @@ fn port(bytes: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.try_into().ok()?))
 }
 
-fn five_tuple(key: &[u8]) -> Option<String> {
+fn protocol(number: u8) -> String {
+    let named = PROTOCOLS.iter().find(|(known, _)| *known == number);
+    named.map_or_else(|| number.to_string(), |(_, name)| (*name).to_owned())
+}
+
+fn parse_protocol(text: &str) -> Option<u8> {
+    let named = PROTOCOLS.iter().find(|(_, name)| *name == text);
+    named.map_or_else(|| text.parse().ok(), |(number, _)| Some(*number))
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    }
+}
+
+/// Writes the parts of a packet's key, which has to have their size for IPv4 or IPv6.
+fn packet(kinds: &[PacketKey], mut key: &[u8]) -> Option<String> {
+    let size = |address: usize| kinds.iter().map(|kind| kind.bytes(address)).sum::<usize>();
+    let address_bytes = [4, 16].into_iter().find(|&address| size(address) == key.len())?;
+    let part = |kind: &PacketKey| {
+        let (part, rest) = key.split_at_checked(kind.bytes(address_bytes))?;
+        key = rest;
+        packet_part(*kind, part)
+    };
+    let parts: Option<Vec<String>> = kinds.iter().map(part).collect();
+    parts.map(|parts| parts.join(","))
+}
+
+fn packet_part(kind: PacketKey, part: &[u8]) -> Option<String> {
+    match kind {
+        PacketKey::FiveTuple => five_tuple(part, ">"),
+        PacketKey::Flow => five_tuple(part, "<>"),
+        PacketKey::Source | PacketKey::Destination => address(part).map(|address| address.to_string()),
+        PacketKey::SourceNet(prefix) | PacketKey::DestinationNet(prefix) => {
+            address(part).map(|address| format!("{address}/{}", prefix.bits(part.len())))
+        }
+        PacketKey::SourcePort | PacketKey::DestinationPort => port(part).map(|port| port.to_string()),
+        PacketKey::Protocol => part.first().copied().map(protocol),
+    }
+}
+
+/// Reads what [`packet`] writes. All addresses must be of one kind.
+fn parse_packet(kinds: &[PacketKey], text: &str) -> Option<Vec<u8>> {
+    let texts: Vec<&str> = text.split(',').map(str::trim).collect();
+    if texts.len() != kinds.len() {
+        return None;
+    }
+    let parts: Option<Vec<Vec<u8>>> =
+        kinds.iter().zip(texts).map(|(kind, text)| parse_packet_part(*kind, text)).collect();
+    let parts = parts?;
+    let of_one_kind = |address| kinds.iter().zip(&parts).all(|(kind, part)| part.len() == kind.bytes(address));
+    [4, 16].into_iter().any(of_one_kind).then(|| parts.concat())
+}
+
+fn parse_packet_part(kind: PacketKey, text: &str) -> Option<Vec<u8>> {
+    match kind {
+        PacketKey::FiveTuple => parse_five_tuple(text, ">"),
+        PacketKey::Flow => parse_five_tuple(text, "<>"),
+        PacketKey::Source | PacketKey::Destination => text.parse().ok().map(octets),
+        PacketKey::SourceNet(prefix) | PacketKey::DestinationNet(prefix) => {
+            let (text, bits) = text.split_once('/').map_or((text, None), |(text, bits)| (text, Some(bits)));
+            let mut address = text.parse().ok().map(octets)?;
+            let named = prefix.bits(address.len());
+            if bits.is_some_and(|bits| bits.parse() != Ok(named)) {
+                return None;
+            }
+            prefix.mask(&mut address);
+            Some(address)
+        }
+        PacketKey::SourcePort | PacketKey::DestinationPort => Some(text.parse::<u16>().ok()?.to_be_bytes().to_vec()),
+        PacketKey::Protocol => parse_protocol(text).map(|number| vec![number]),
+    }
+}
+
+/// What such a key looks like, for messages.
+fn packet_example(kinds: &[PacketKey]) -> String {
+    let example = |kind: &PacketKey| match kind {
+        PacketKey::FiveTuple => "10.0.0.1:443 > 10.0.0.2:51234 tcp".to_owned(),
+        PacketKey::Flow => "10.0.0.1:443 <> 10.0.0.2:51234 tcp".to_owned(),
+        PacketKey::Source | PacketKey::Destination => "10.0.0.1".to_owned(),
+        PacketKey::SourceNet(prefix) | PacketKey::DestinationNet(prefix) => {
+            let mut address = [10, 20, 30, 40];
+            prefix.mask(&mut address);
+            packet_part(*kind, &address).unwrap_or_default()
+        }
+        PacketKey::SourcePort | PacketKey::DestinationPort => "443".to_owned(),
+        PacketKey::Protocol => "tcp".to_owned(),
+    };
+    format!("write it as `{}`", kinds.iter().map(example).collect::<Vec<_>>().join(","))
+}
+
+fn five_tuple(key: &[u8], arrow: &str) -> Option<String> {
     let width = match key.len() {
         13 => 4,
         37 => 16,
@@ -245,27 +330,26 @@ fn five_tuple(key: &[u8]) -> Option<String> {
     let (addresses, rest) = key.split_at(2 * width);
     let source = SocketAddr::new(address(&addresses[..width])?, port(&rest[..2])?);
     let destination = SocketAddr::new(address(&addresses[width..])?, port(&rest[2..4])?);
-    let protocol = PROTOCOLS.iter().find(|(number, _)| *number == rest[4]);
-    let protocol = protocol.map_or_else(|| rest[4].to_string(), |(_, name)| (*name).to_owned());
-    Some(format!("{source} > {destination} {protocol}"))
+    Some(format!("{source} {arrow} {destination} {}", protocol(rest[4])))
 }
 
-fn parse_five_tuple(text: &str) -> Option<Vec<u8>> {
+/// Reads what [`five_tuple`] writes. With `<>`, the order of the two ends does not matter.
+fn parse_five_tuple(text: &str, arrow: &str) -> Option<Vec<u8>> {
     let mut words = text.split_whitespace();
-    let (source, arrow, destination, protocol) = (words.next()?, words.next()?, words.next()?, words.next()?);
-    if arrow != ">" || words.next().is_some() {
+    let (source, middle, destination, protocol) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    if middle != arrow || words.next().is_some() {
         return None;
     }
-    let named = PROTOCOLS.iter().find(|(_, name)| *name == protocol);
-    let protocol = named.map_or_else(|| protocol.parse().ok(), |(number, _)| Some(*number))?;
-    let (source, destination): (SocketAddr, SocketAddr) = (source.parse().ok()?, destination.parse().ok()?);
-    let mut key = match (source.ip(), destination.ip()) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => [a.octets(), b.octets()].concat(),
-        (IpAddr::V6(a), IpAddr::V6(b)) => [a.octets(), b.octets()].concat(),
-        _ => return None,
-    };
-    key.extend(source.port().to_be_bytes());
-    key.extend(destination.port().to_be_bytes());
+    let protocol = parse_protocol(protocol)?;
+    let mut ends: [SocketAddr; 2] = [source.parse().ok()?, destination.parse().ok()?];
+    if ends[0].is_ipv4() != ends[1].is_ipv4() {
+        return None;
+    }
+    if arrow == "<>" {
+        ends.sort_by_key(|end| (end.ip(), end.port()));
+    }
+    let mut key = ends.map(|end| octets(end.ip())).concat();
+    key.extend(ends.map(|end| end.port().to_be_bytes()).concat());
     key.push(protocol);
     Some(key)
 }
@@ -275,7 +359,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ALL: [&str; 11] = [
+    const ALL: [&str; 20] = [
+        "csv:a,b",
+        "field:1,2,3",
+        "jsonl:a,b.c",
+        "combined:ip,agent",
+        "regex:(a)",
+        "pcap:flow",
+        "pcap:src/24/48",
+        "pcap:src,dstport",
+        "pcap:proto",
         "lines",
         "field:1",
         "csv:a",
@@ -297,6 +390,8 @@ mod tests {
                 prop::collection::vec(any::<u8>(), 0..40),
                 "(0x|hex:)?[0-9a-f]{0,8}".prop_map(String::into_bytes),
                 "[a-z]{3,5}\0{0,2}".prop_map(String::into_bytes),
+                "[a-c,\"]{0,6}".prop_map(String::into_bytes),
+                prop::collection::vec(any::<u8>(), 6),
                 prop::collection::vec(any::<u8>(), 13),
                 prop::collection::vec(any::<u8>(), 37),
             ],
@@ -315,7 +410,7 @@ mod tests {
             }
             let number_or_token = fimi_key(&bytes);
             prop_assert_eq!(&*Format::Fimi.key_data(&number_or_token), &bytes[..]);
-            for format in ["pcap:5tuple", "pcap:src", "pcap:dstport"] {
+            for format in ["pcap:5tuple", "pcap:src", "pcap:dstport", "pcap:flow", "pcap:src,dst/16"] {
                 let format: Format = format.parse().unwrap();
                 prop_assert_eq!(format.parse_key_bytes(&format.key_data(&bytes)).unwrap(), bytes.clone(), "{}", format);
             }
@@ -376,7 +471,42 @@ mod tests {
             ("records:4", "abc"),
         ] {
             let message = format(f).parse_key(text).unwrap_err().to_string();
-            assert!(message.contains("wanted"), "{message}");
+            assert!(message.contains("write it as `") || message.contains("give 4 characters"), "{message}");
+        }
+    }
+
+    #[test]
+    fn keys_of_several_parts() {
+        let format = |text: &str| text.parse::<Format>().unwrap();
+        let pair = format("csv:user,path");
+        assert_eq!(pair.parse_key("alice,/a").unwrap(), b"alice,/a");
+        assert_eq!(pair.parse_key("\"alice\",\"/a,b\"").unwrap(), b"alice,\"/a,b\"");
+        assert_eq!(pair.key_display(b"alice,\"/a,b\""), "alice,\"/a,b\"");
+        assert_eq!(pair.key_display(b"\xff,b"), "hex:ff2c62");
+        for wrong in ["alice", "a,b,c", "\"a,b"] {
+            let message = pair.parse_key(wrong).unwrap_err().to_string();
+            assert!(message.contains("give 2 parts with commas between them"), "{message}");
+        }
+        for (f, text) in [
+            ("pcap:flow", "10.0.0.1:443 <> 10.0.0.2:80 tcp"),
+            ("pcap:flow", "[2001:db8::1]:443 <> [2001:db8::2]:80 udp"),
+            ("pcap:src/24", "10.0.0.0/24"),
+            ("pcap:dst/24/64", "2001:db8::/64"),
+            ("pcap:proto", "tcp"),
+            ("pcap:proto", "200"),
+            ("pcap:src,dstport,proto", "10.0.0.1,443,tcp"),
+            ("pcap:dst/16/32,srcport", "2001:db8::/32,53"),
+        ] {
+            assert_eq!(format(f).key_display(&format(f).parse_key(text).unwrap()), text);
+        }
+        let flow = format("pcap:flow");
+        let turned = flow.parse_key("10.0.0.2:80 <> 10.0.0.1:443 tcp").unwrap();
+        assert_eq!(turned, flow.parse_key("10.0.0.1:443 <> 10.0.0.2:80 tcp").unwrap());
+        assert_eq!(format("pcap:src/24").parse_key("10.0.0.77").unwrap(), [10, 0, 0, 0]);
+        for (f, text) in
+            [("pcap:src/24", "10.0.0.0/16"), ("pcap:src,dst", "10.0.0.1,::1"), ("pcap:src,dst", "10.0.0.1")]
+        {
+            assert!(format(f).parse_key(text).is_err(), "{f} {text}");
         }
     }
 }

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
+use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::GzDecoder;
+use lzma_rust2::XzReader;
 
 use crate::content::{Look, Signature, look};
 use crate::options::Progress;
@@ -21,11 +23,19 @@ const PACKINGS: &[(Packing, Signature)] = &[
     (Packing::Zstd, &[(0, &[0x28, 0xb5, 0x2f, 0xfd])]),
     // A frame to be skipped, with which parallel compressors begin.
     (Packing::Zstd, &[(0, &[0x50, 0x2a, 0x4d, 0x18])]),
+    (Packing::Xz, &[(0, b"\xfd7zXZ\0")]),
+    // A block, or the end of a stream without one.
+    (Packing::Bzip2, &[(0, b"BZh"), (4, b"1AY&SY")]),
+    (Packing::Bzip2, &[(0, b"BZh"), (4, b"\x17\x72\x45\x38\x50\x90")]),
 ];
 
 /// The largest window of zstd, which `zstd --long=31` uses: 2GB, of which only what is filled takes
 /// memory.
 const ZSTD_WINDOW_LOG: u32 = if cfg!(target_pointer_width = "32") { 30 } else { 31 };
+
+/// The largest dictionary of xz, four times that of `xz -9`, and what its decoder needs beside it.
+pub(crate) const XZ_DICTIONARY_MB: u32 = 256;
+const XZ_MEMORY_KB: u32 = (XZ_DICTIONARY_MB + 1) << 10;
 
 /// Compressed bytes read at a time.
 const STORED_CHUNK: usize = 1 << 17;
@@ -52,6 +62,20 @@ pub(crate) enum Packing {
     Plain,
     Gzip,
     Zstd,
+    Xz,
+    Bzip2,
+}
+
+impl Packing {
+    pub fn name(self) -> &'static str {
+        match self {
+            Packing::Plain => "plain",
+            Packing::Gzip => "gzip",
+            Packing::Zstd => "zstd",
+            Packing::Xz => "xz",
+            Packing::Bzip2 => "bzip2",
+        }
+    }
 }
 
 /// Looks at the first bytes and puts a decompressor in front if they ask for one, unless the stored
@@ -79,14 +103,20 @@ pub(crate) fn unpack<'r>(reader: impl Read + 'r, progress: Option<Arc<Progress>>
     };
     head.truncate(filled);
     let whole = Cursor::new(head).chain(reader);
+    if packing == Packing::Plain {
+        return Ok(Opened { plain: Box::new(whole), packing, stored });
+    }
+    let packed = BufReader::with_capacity(STORED_CHUNK, whole);
     let plain: Box<dyn Read + 'r> = match packing {
-        Packing::Plain => Box::new(whole),
-        Packing::Gzip => Box::new(Members::new(BufReader::with_capacity(STORED_CHUNK, whole))),
+        Packing::Plain => Box::new(packed),
+        Packing::Gzip => Box::new(Members::new(packed)),
         Packing::Zstd => {
-            let mut decoder = zstd::Decoder::with_buffer(BufReader::with_capacity(STORED_CHUNK, whole))?;
+            let mut decoder = zstd::Decoder::with_buffer(packed)?;
             decoder.window_log_max(ZSTD_WINDOW_LOG)?;
             Box::new(decoder)
         }
+        Packing::Xz => Box::new(Pieces::new(XzReader::new_mem_limit(packed, true, XZ_MEMORY_KB))),
+        Packing::Bzip2 => Box::new(MultiBzDecoder::new(packed)),
     };
     Ok(Opened { plain, packing, stored })
 }
@@ -130,6 +160,46 @@ fn has_more_than_zeros(reader: &mut impl BufRead) -> io::Result<bool> {
         if more {
             return Ok(true);
         }
+    }
+}
+
+/// Reads xz in small pieces. A call of its decoder that fails loses what it has decoded, so that a
+/// large one would lose much of a file that is cut off.
+struct Pieces<R> {
+    inner: R,
+    /// What went wrong after the pieces that were returned.
+    failure: Option<io::Error>,
+}
+
+impl<R: Read> Pieces<R> {
+    const PIECE: usize = 1 << 12;
+    /// Bytes to return at most, so that a slow pipe is not waited for too long.
+    const MOST: usize = 1 << 16;
+
+    fn new(inner: R) -> Self {
+        Self { inner, failure: None }
+    }
+}
+
+impl<R: Read> Read for Pieces<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let mut filled = 0;
+        let most = buffer.len().min(Self::MOST);
+        while filled < most {
+            match self.inner.read(&mut buffer[filled..most.min(filled + Self::PIECE)]) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(error) if filled == 0 => return Err(error),
+                Err(error) => {
+                    self.failure = Some(error);
+                    break;
+                }
+            }
+        }
+        Ok(filled)
     }
 }
 

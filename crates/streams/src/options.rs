@@ -1,6 +1,8 @@
 //! How to read, and what came of it.
 
+use std::fmt;
 use std::num::NonZeroU64;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -37,6 +39,12 @@ pub struct ReadOptions {
     /// given by name. With column numbers only, it is taken for a header unless the weight's column
     /// holds a number; [`ReadSummary::assumed_header`] reports this.
     pub header: Option<bool>,
+    /// Character between two columns of `csv`, `tsv` or `field`. If `None`: a comma, a tab, or any
+    /// run of blanks and tabs. `field` with a delimiter splits at each one, as `cut` does.
+    pub delimiter: Option<Delimiter>,
+    /// Whether quotes in `csv` and `tsv` are ordinary characters. By default, a field in double
+    /// quotes may hold delimiters and newlines, and a quote inside of it is doubled (RFC 4180).
+    pub literal_quotes: bool,
     /// Factor for every weight, which makes decimals whole: at a scale of 100, `12.34` is 1234.
     pub scale: Option<NonZeroU64>,
     /// Required size of every key. A key of another size is a bad record.
@@ -60,12 +68,50 @@ pub struct ReadOptions {
     pub interrupt: Option<Arc<AtomicBool>>,
 }
 
+/// A character that separates columns.
+///
+/// ```
+/// use ucl_streams::Delimiter;
+///
+/// let semicolon: Delimiter = ";".parse()?;
+/// assert_eq!(semicolon.byte(), b';');
+/// assert_eq!("tab".parse::<Delimiter>()?.to_string(), "tab");
+/// # Ok::<(), ucl_streams::SpecError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delimiter(u8);
+
+impl Delimiter {
+    /// Returns the character.
+    pub fn byte(self) -> u8 {
+        self.0
+    }
+}
+
+impl FromStr for Delimiter {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        match text.as_bytes() {
+            b"tab" | b"\\t" => Ok(Self(b'\t')),
+            &[byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n' | 0) => Ok(Self(byte)),
+            _ => Err(SpecError::Delimiter { given: text.to_owned() }),
+        }
+    }
+}
+
+impl fmt::Display for Delimiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == b'\t' { f.write_str("tab") } else { write!(f, "{}", char::from(self.0)) }
+    }
+}
+
 impl ReadOptions {
     /// Checks that the options do not contradict each other.
     ///
     /// # Errors
-    /// A weight that belongs to another format, or a column asked for by name in a table without
-    /// header row.
+    /// A weight that belongs to another format, a delimiter for a format without one, or a column
+    /// given by name in a table without header row.
     pub fn check(&self) -> Result<(), SpecError> {
         crate::decode::for_options(self).map(drop)
     }
@@ -155,6 +201,9 @@ pub struct ReadSummary {
     pub first_skip: Option<BadRecord>,
     /// Number of packets without IP, such as ARP. They have no key, and are not errors.
     pub no_ip: u64,
+    /// Number of records without a key: lines in which a [`Pattern`](crate::Pattern) was not found,
+    /// and nulls in a column of a Parquet file. They are not errors.
+    pub no_key: u64,
     /// Number of records of weight 0. They are not items, and not errors.
     pub zero_weight: u64,
     /// First row that was taken for a header although the options do not say so.

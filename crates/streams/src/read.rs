@@ -12,7 +12,9 @@ use crate::collect::{Collector, Consumer, Halt};
 use crate::content::{self, Look};
 use crate::decode::{self, Decode, Window};
 use crate::error::{ReadError, ReadErrorKind};
-use crate::open::{self, Opened, Packing};
+#[cfg(feature = "parquet")]
+use crate::format::Format;
+use crate::open::{self, Opened, Packing, XZ_DICTIONARY_MB};
 use crate::options::{Ended, ReadOptions, ReadSummary};
 use crate::source::Source;
 
@@ -22,9 +24,9 @@ const WINDOW: usize = 1 << 18;
 
 /// Reads all sources in order and passes their items to `each` in batches.
 ///
-/// Compression (gzip with any number of members, zstd) is recognised by content, and so is
-/// [`Content`](crate::Content) that the format cannot read. A last line without newline counts; a
-/// file without bytes has no items. [`ReadOptions`] holds the rest.
+/// Compression (gzip, zstd, xz and bzip2, in any number of parts) is recognised by content, and so
+/// is [`Content`](crate::Content) that the format cannot read. A last line without newline counts;
+/// a file without bytes has no items. [`ReadOptions`] holds the rest.
 ///
 /// # Errors
 /// An input that cannot be opened or read; with [`OnError::Stop`](crate::OnError::Stop) also a bad
@@ -120,6 +122,18 @@ fn conclude(result: Result<(), Halt>, mut out: Collector<'_>) -> Result<ReadSumm
 }
 
 fn read_source(source: &Source, options: &ReadOptions, out: &mut Collector<'_>) -> Result<(), Halt> {
+    #[cfg(feature = "parquet")]
+    if let (Source::Path(path), Format::Parquet(keys), false) = (source, &options.format, options.raw) {
+        out.input = source.to_string();
+        out.check()?;
+        return match crate::parquet::read_file(path, keys, options.weight.as_ref(), out) {
+            Err(Halt::Damaged(message)) => {
+                out.flush()?;
+                out.damaged(message)
+            }
+            other => other,
+        };
+    }
     let opened: io::Result<Box<dyn Read>> = match source {
         Source::Generator(generator) => {
             out.check()?;
@@ -205,7 +219,7 @@ fn broken(error: io::Error, opened: &Opened<'_>, offset: u64, out: &Collector<'_
     if opened.packing == Packing::Plain || opened.stored.failed.get() || error.kind() == ErrorKind::Interrupted {
         return stop_or_fail(error, out, stored);
     }
-    let packing = if opened.packing == Packing::Gzip { "gzip" } else { "zstd" };
+    let packing = opened.packing.name();
     // The two errors of zstd that say nothing against the data; it has no kinds of errors, only
     // texts.
     let too_large = ["Frame requires too much memory for decoding", "Allocation error : not enough memory"];
@@ -213,6 +227,13 @@ fn broken(error: io::Error, opened: &Opened<'_>, offset: u64, out: &Collector<'_
         return Halt::Damaged(format!(
             "{}: the zstd data near byte {stored} needs a larger window than there is memory for ({error}); compress it \
              with `zstd --long=27` or less",
+            out.input
+        ));
+    }
+    if opened.packing == Packing::Xz && error.kind() == ErrorKind::OutOfMemory {
+        return Halt::Damaged(format!(
+            "{}: the xz data near byte {stored} needs a dictionary of more than {XZ_DICTIONARY_MB}MB; compress it with \
+             `xz -9` or less",
             out.input
         ));
     }

@@ -95,7 +95,7 @@ impl Dataset {
 
     fn format(self, name: &str) -> Format {
         match self {
-            Self::Caida if name.contains(".pcap") => Format::Pcap(PacketKey::FiveTuple),
+            Self::Caida if name.contains(".pcap") => Format::Pcap(vec![PacketKey::FiveTuple]),
             Self::Caida => Format::Records(13),
             _ => Format::Fimi,
         }

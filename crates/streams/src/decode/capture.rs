@@ -20,7 +20,9 @@ const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 const OBSOLETE_PACKET: u32 = 2;
 
 pub(super) struct Capture {
-    key: PacketKey,
+    parts: Vec<PacketKey>,
+    /// The key of the current packet.
+    key: Vec<u8>,
     /// Items weigh their packet's original length.
     weigh_bytes: bool,
     kind: Kind,
@@ -60,12 +62,13 @@ enum Step {
 }
 
 impl Capture {
-    pub fn new(key: PacketKey, weigh_bytes: bool) -> Self {
-        Self { key, weigh_bytes, kind: Kind::Unknown }
+    /// There is at least one part.
+    pub fn new(parts: Vec<PacketKey>, weigh_bytes: bool) -> Self {
+        Self { parts, key: Vec::new(), weigh_bytes, kind: Kind::Unknown }
     }
 
     fn step(&mut self, bytes: &[u8], offset: u64, out: &mut Collector<'_>) -> Result<Step, Halt> {
-        match &self.kind {
+        match self.kind {
             Kind::Unknown => self.begin(bytes, out),
             Kind::Classic { layout, link } => {
                 let frame = match layout {
@@ -75,7 +78,7 @@ impl Capture {
                 };
                 match frame {
                     Ok((rest, frame)) => {
-                        self.packet(*link, frame.data, frame.origlen, offset, out)?;
+                        self.packet(link, frame.data, frame.origlen, offset, out)?;
                         Ok(Step::Used(bytes.len() - rest.len()))
                     }
                     Err(_) => Ok(Step::NeedMore),
@@ -164,12 +167,20 @@ impl Capture {
         Ok(Step::Used(length))
     }
 
-    fn packet(&self, link: i32, frame: &[u8], original: u32, offset: u64, out: &mut Collector<'_>) -> Result<(), Halt> {
+    fn packet(
+        &mut self,
+        link: i32,
+        frame: &[u8],
+        original: u32,
+        offset: u64,
+        out: &mut Collector<'_>,
+    ) -> Result<(), Halt> {
         let place = Place::Byte(offset);
         let weight = if self.weigh_bytes { u64::from(original) } else { 1 };
-        match packet::key_of(self.key, link, frame) {
-            Ok(Some(key)) => out.key(key.as_slice(), weight, place),
-            Ok(None) => {
+        self.key.clear();
+        match packet::push_key(&self.parts, link, frame, &mut self.key) {
+            Ok(true) => out.key(&self.key, weight, place),
+            Ok(false) => {
                 out.summary.no_ip += 1;
                 Ok(())
             }

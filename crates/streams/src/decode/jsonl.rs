@@ -1,4 +1,4 @@
-//! `jsonl:POINTER`: one JSON document a line.
+//! `jsonl:PATH`: one JSON document a line.
 //!
 //! Only the path to the key is looked at; everything else is checked for being JSON and passed
 //! over, so nothing is built in memory. When a name occurs twice in an object, the last one counts.
@@ -14,40 +14,60 @@ use super::lines::Splitter;
 use super::weight::weight;
 use super::{Decode, Window};
 use crate::collect::{Collector, Halt};
+use crate::composite::push_part;
 use crate::error::BadReason;
 use crate::format::JsonPointer;
 
 pub(super) struct Jsonl {
     splitter: Splitter,
-    key: JsonPointer,
+    keys: Vec<JsonPointer>,
     weight: Option<JsonPointer>,
+    /// A key of several parts.
+    key: Vec<u8>,
 }
 
 impl Jsonl {
-    pub fn new(key: JsonPointer, weight: Option<JsonPointer>) -> Self {
-        Self { splitter: Splitter::default(), key, weight }
+    /// There is at least one key.
+    pub fn new(keys: Vec<JsonPointer>, weight: Option<JsonPointer>) -> Self {
+        Self { splitter: Splitter::default(), keys, weight, key: Vec::new() }
     }
 }
 
 impl Decode for Jsonl {
     fn decode(&mut self, window: Window<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
-        let (key_pointer, weight_pointer) = (&self.key, self.weight.as_ref());
-        self.splitter.split(window, out, |line, place, out| {
+        let Self { splitter, keys, weight: weight_pointer, key: scratch } = self;
+        splitter.split(window, out, |line, place, out| {
             if line.iter().all(u8::is_ascii_whitespace) {
                 return Ok(());
             }
-            let found = text_at(key_pointer, line)
-                .and_then(|key| Ok((key, weight_pointer.map(|pointer| text_at(pointer, line)).transpose()?)));
-            match found {
-                Err(reason) => out.bad(place, reason),
-                Ok((key, None)) => out.key(key.as_bytes(), 1, place),
-                Ok((key, Some(text))) => match weight(text.as_bytes(), place, out)? {
-                    Some(weight) => out.key(key.as_bytes(), weight, place),
-                    None => Ok(()),
+            let weight_text = weight_pointer.as_ref().map(|pointer| text_at(pointer, line));
+            let key = match &keys[..] {
+                [key] => text_at(key, line),
+                keys => joined(keys, line, scratch).map(|()| Cow::default()),
+            };
+            let (key, weight_text) = match key.and_then(|key| Ok((key, weight_text.transpose()?))) {
+                Ok(found) => found,
+                Err(reason) => return out.bad(place, reason),
+            };
+            let weight = match weight_text {
+                None => 1,
+                Some(text) => match weight(text.as_bytes(), place, out)? {
+                    Some(weight) => weight,
+                    None => return Ok(()),
                 },
-            }
+            };
+            out.key(if keys.len() == 1 { key.as_bytes() } else { scratch }, weight, place)
         })
     }
+}
+
+/// Makes a key of what several pointers lead to.
+fn joined(pointers: &[JsonPointer], line: &[u8], key: &mut Vec<u8>) -> Result<(), BadReason> {
+    key.clear();
+    for (index, pointer) in pointers.iter().enumerate() {
+        push_part(key, text_at(pointer, line)?.as_bytes(), index == 0);
+    }
+    Ok(())
 }
 
 /// The string or number a pointer leads to.

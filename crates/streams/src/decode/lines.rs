@@ -6,7 +6,9 @@ use super::weight::weight;
 use super::{Decode, Window};
 use crate::MAX_RECORD_BYTES;
 use crate::collect::{Collector, Halt};
+use crate::composite::push_part;
 use crate::error::{BadReason, Place};
+use crate::options::Delimiter;
 
 /// Cuts windows at `\n`, drops a `\r` before it, counts lines.
 #[derive(Default)]
@@ -74,50 +76,85 @@ impl Decode for Lines {
     }
 }
 
-/// `field:N`: columns are separated by runs of blanks and tabs; leading ones do not count. Blank
-/// lines are no records.
+/// `field:N`: columns are separated by runs of blanks and tabs, where leading ones do not count, or
+/// by each delimiter if there is one. Blank lines are no records.
 pub(super) struct Fields {
     splitter: Splitter,
-    key: usize,
+    wanted: Wanted,
+    delimiter: Option<Delimiter>,
+}
+
+/// Column numbers, from 1, and the key that is being made of several of them.
+struct Wanted {
+    keys: Vec<usize>,
     weight: Option<usize>,
+    last: usize,
+    key: Vec<u8>,
 }
 
 impl Fields {
-    /// Columns count from 1.
-    pub fn new(key: usize, weight: Option<usize>) -> Self {
-        Self { splitter: Splitter::default(), key, weight }
+    /// Columns count from 1. There is at least one key.
+    pub fn new(keys: Vec<usize>, weight: Option<usize>, delimiter: Option<Delimiter>) -> Self {
+        let last = keys.iter().copied().chain(weight).max().unwrap_or(1);
+        let wanted = Wanted { keys, weight, last, key: Vec::new() };
+        Self { splitter: Splitter::default(), wanted, delimiter }
+    }
+}
+
+impl Wanted {
+    #[inline]
+    fn take<'l>(
+        &mut self,
+        fields: impl Iterator<Item = &'l [u8]> + Clone,
+        place: Place,
+        out: &mut Collector<'_>,
+    ) -> Result<(), Halt> {
+        let first_key = self.keys[0];
+        let (mut key, mut weight_text, mut found) = (&[][..], None, 0);
+        for field in fields.clone().take(self.last) {
+            found += 1;
+            if found == first_key {
+                key = field;
+            }
+            if Some(found) == self.weight {
+                weight_text = Some(field);
+            }
+        }
+        if found < self.last {
+            return out.bad(place, BadReason::MissingColumn { wanted: self.last, found });
+        }
+        if self.keys.len() > 1 {
+            self.key.clear();
+            for (index, number) in self.keys.iter().enumerate() {
+                // Keys have few parts: to look at the line again for each of them is cheap.
+                let part = fields.clone().nth(number - 1).unwrap_or_default();
+                push_part(&mut self.key, part, index == 0);
+            }
+            key = &self.key;
+        }
+        match weight_text {
+            None => out.key(key, 1, place),
+            Some(text) => match weight(text, place, out)? {
+                Some(weight) => out.key(key, weight, place),
+                None => Ok(()),
+            },
+        }
     }
 }
 
 impl Decode for Fields {
     fn decode(&mut self, window: Window<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
-        let (wanted_key, wanted_weight) = (self.key, self.weight);
-        let last = wanted_key.max(wanted_weight.unwrap_or(0));
-        self.splitter.split(window, out, |line, place, out| {
-            let (mut key, mut weight_text, mut found) = (&[][..], None, 0);
-            let fields = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|field| !field.is_empty());
-            for field in fields.take(last) {
-                found += 1;
-                if found == wanted_key {
-                    key = field;
-                }
-                if Some(found) == wanted_weight {
-                    weight_text = Some(field);
-                }
-            }
-            if found == 0 {
-                return Ok(());
-            }
-            if found < last {
-                return out.bad(place, BadReason::MissingColumn { wanted: last, found });
-            }
-            match weight_text {
-                None => out.key(key, 1, place),
-                Some(text) => match weight(text, place, out)? {
-                    Some(weight) => out.key(key, weight, place),
-                    None => Ok(()),
-                },
-            }
-        })
+        let wanted = &mut self.wanted;
+        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+        match self.delimiter.map(Delimiter::byte) {
+            None => self.splitter.split(window, out, |line, place, out| {
+                let fields = line.split(is_blank).filter(|field| !field.is_empty());
+                if line.iter().all(is_blank) { Ok(()) } else { wanted.take(fields, place, out) }
+            }),
+            Some(delimiter) => self.splitter.split(window, out, |line, place, out| {
+                let fields = line.split(|byte| *byte == delimiter);
+                if line.iter().all(is_blank) { Ok(()) } else { wanted.take(fields, place, out) }
+            }),
+        }
     }
 }

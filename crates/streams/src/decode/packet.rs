@@ -9,33 +9,21 @@ use etherparse::err::packet::SliceError;
 use etherparse::{EtherType, IpNumber, LaxNetSlice, LaxSlicedPacket};
 
 use crate::error::BadReason;
-use crate::format::PacketKey;
+use crate::format::{PacketKey, Prefix};
 
-/// A key of up to 37 bytes.
-pub(super) struct PacketBytes {
-    bytes: [u8; 37],
-    len: usize,
+/// What a key can be made of.
+struct Headers<'f> {
+    source: &'f [u8],
+    destination: &'f [u8],
+    /// Source port and destination port, if they are needed; 0 where there are none.
+    ports: [u8; 4],
+    protocol: u8,
 }
 
-impl PacketBytes {
-    fn of(parts: &[&[u8]]) -> Self {
-        let mut key = Self { bytes: [0; 37], len: 0 };
-        for part in parts {
-            key.bytes[key.len..key.len + part.len()].copy_from_slice(part);
-            key.len += part.len();
-        }
-        key
-    }
-
-    pub fn as_slice(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
-}
-
-/// The key of a frame; `None` if it carries no IP.
-pub(super) fn key_of(kind: PacketKey, link: i32, frame: &[u8]) -> Result<Option<PacketBytes>, BadReason> {
+/// Appends the key of a frame; `false` if it carries no IP.
+pub(super) fn push_key(parts: &[PacketKey], link: i32, frame: &[u8], key: &mut Vec<u8>) -> Result<bool, BadReason> {
     let cut = |missing| BadReason::PacketCut { captured: frame.len(), missing };
-    let Some(packet) = slice(link, frame)? else { return Ok(None) };
+    let Some(packet) = slice(link, frame)? else { return Ok(false) };
     let (v4, v6);
     let (source, destination, payload, later_fragment): (&[u8], &[u8], _, _) = match &packet.net {
         Some(LaxNetSlice::Ipv4(ip)) => {
@@ -47,23 +35,19 @@ pub(super) fn key_of(kind: PacketKey, link: i32, frame: &[u8]) -> Result<Option<
             let later = is_later_fragment(ip.header().next_header(), ip.extensions().slice());
             (&v6.0, &v6.1, ip.payload(), later)
         }
-        Some(LaxNetSlice::Arp(_)) => return Ok(None),
+        Some(LaxNetSlice::Arp(_)) => return Ok(false),
         None => {
             return match &packet.stop_err {
-                None => Ok(None),
-                Some((_, etherparse::err::Layer::Arp)) => Ok(None),
+                None => Ok(false),
+                Some((_, etherparse::err::Layer::Arp)) => Ok(false),
                 Some((SliceError::Len(_), _)) => Err(cut("its headers")),
                 Some((error, _)) => Err(BadReason::Packet(error.to_string())),
             };
         }
     };
-    match kind {
-        PacketKey::Source => return Ok(Some(PacketBytes::of(&[source]))),
-        PacketKey::Destination => return Ok(Some(PacketBytes::of(&[destination]))),
-        PacketKey::FiveTuple | PacketKey::SourcePort | PacketKey::DestinationPort => {}
-    }
     let protocol = payload.ip_number;
-    let ports = if later_fragment {
+    let addresses_do = |part: &PacketKey| !part.needs_ports() && *part != PacketKey::Protocol;
+    let ports = if later_fragment || parts.iter().all(addresses_do) {
         [0; 4]
     } else if protocol.is_ipv6_ext_header_value()
         && packet.net.as_ref().is_some_and(|net| matches!(net, LaxNetSlice::Ipv6(_)))
@@ -73,7 +57,7 @@ pub(super) fn key_of(kind: PacketKey, link: i32, frame: &[u8]) -> Result<Option<
             Some((SliceError::Len(_), _)) | None => Err(cut("its extension headers")),
             Some((error, _)) => Err(BadReason::Packet(error.to_string())),
         };
-    } else if has_ports(protocol) {
+    } else if has_ports(protocol) && parts.iter().any(|part| part.needs_ports()) {
         match payload.payload.first_chunk::<4>() {
             Some(ports) => *ports,
             None if payload.incomplete => return Err(cut("its ports")),
@@ -82,11 +66,47 @@ pub(super) fn key_of(kind: PacketKey, link: i32, frame: &[u8]) -> Result<Option<
     } else {
         [0; 4]
     };
-    Ok(Some(match kind {
-        PacketKey::SourcePort => PacketBytes::of(&[&ports[..2]]),
-        PacketKey::DestinationPort => PacketBytes::of(&[&ports[2..]]),
-        _ => PacketBytes::of(&[source, destination, &ports, &[protocol.0]]),
-    }))
+    let headers = Headers { source, destination, ports, protocol: protocol.0 };
+    parts.iter().for_each(|part| headers.push(*part, key));
+    Ok(true)
+}
+
+impl Headers<'_> {
+    fn push(&self, part: PacketKey, key: &mut Vec<u8>) {
+        let masked = |prefix: Prefix, address: &[u8], key: &mut Vec<u8>| {
+            let start = key.len();
+            key.extend_from_slice(address);
+            prefix.mask(&mut key[start..]);
+        };
+        let (source_port, destination_port) = self.ports.split_at(2);
+        match part {
+            PacketKey::FiveTuple => self.push_tuple(false, key),
+            PacketKey::Flow => {
+                let turned = (self.source, source_port) > (self.destination, destination_port);
+                self.push_tuple(turned, key);
+            }
+            PacketKey::Source => key.extend_from_slice(self.source),
+            PacketKey::Destination => key.extend_from_slice(self.destination),
+            PacketKey::SourceNet(prefix) => masked(prefix, self.source, key),
+            PacketKey::DestinationNet(prefix) => masked(prefix, self.destination, key),
+            PacketKey::SourcePort => key.extend_from_slice(source_port),
+            PacketKey::DestinationPort => key.extend_from_slice(destination_port),
+            PacketKey::Protocol => key.push(self.protocol),
+        }
+    }
+
+    fn push_tuple(&self, turned: bool, key: &mut Vec<u8>) {
+        let [a, b, c, d] = self.ports;
+        if turned {
+            key.extend_from_slice(self.destination);
+            key.extend_from_slice(self.source);
+            key.extend_from_slice(&[c, d, a, b, self.protocol]);
+        } else {
+            key.extend_from_slice(self.source);
+            key.extend_from_slice(self.destination);
+            key.extend_from_slice(&[a, b, c, d, self.protocol]);
+        }
+    }
 }
 
 /// Whether a fragment header with an offset is among the IPv6 extension headers.

@@ -1,11 +1,13 @@
-//! `csv:COLUMN` and `tsv:COLUMN`, with quoting as in RFC 4180: quoted fields may hold delimiters,
-//! newlines and doubled quotes.
+//! `csv:COLUMN` and `tsv:COLUMN`. Quoting is that of RFC 4180, for both: a field that begins with a
+//! double quote ends with the next single one, and may hold delimiters, newlines and doubled
+//! quotes. A quote in the middle of a field is an ordinary character.
 
-use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+use csv_core::{ReadRecordResult, Reader};
 
 use super::weight::{is_number, weight};
 use super::{Decode, Window};
 use crate::collect::{Collector, Halt};
+use crate::composite::push_part;
 use crate::error::{BadReason, BadRecord, Place, ReadErrorKind, SpecError};
 use crate::format::Column;
 use crate::options::AssumedHeader;
@@ -16,11 +18,13 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 pub(super) struct Table {
     reader: Reader,
-    key: Column,
+    keys: Vec<Column>,
     weight: Option<Column>,
     /// Numbers of the key and weight columns, from 1; known after the header row if they are asked
     /// for by name.
-    columns: Option<(usize, Option<usize>)>,
+    columns: Option<(Vec<usize>, Option<usize>)>,
+    /// A key of several parts.
+    key: Vec<u8>,
     /// Whether the next row is a header: `None` if it has to be looked at.
     header: Option<bool>,
     /// The current row: unquoted fields side by side, and where they end.
@@ -41,23 +45,27 @@ pub(super) struct Table {
 impl Table {
     /// # Errors
     /// A column asked for by name where there is no header row.
-    pub fn new(delimiter: u8, key: Column, weight: Option<Column>, header: Option<bool>) -> Result<Self, SpecError> {
-        let columns = match (&key, &weight) {
-            (Column::Number(key), None) => Some((*key, None)),
-            (Column::Number(key), Some(Column::Number(weight))) => Some((*key, Some(*weight))),
-            (Column::Name(name), _) | (_, Some(Column::Name(name))) if header == Some(false) => {
-                return Err(SpecError::NoHeader { column: name.clone() });
-            }
-            _ => None,
-        };
+    pub fn new(
+        reader: Reader,
+        keys: Vec<Column>,
+        weight: Option<Column>,
+        header: Option<bool>,
+    ) -> Result<Self, SpecError> {
+        let named = |column: &Column| if let Column::Name(name) = column { Some(name.clone()) } else { None };
+        let first_name = keys.iter().chain(&weight).find_map(named);
+        if let Some(column) = first_name.clone().filter(|_| header == Some(false)) {
+            return Err(SpecError::NoHeader { column });
+        }
+        let number = |column: &Column| if let Column::Number(number) = column { *number } else { 0 };
+        let columns = first_name.is_none().then(|| (keys.iter().map(number).collect(), weight.as_ref().map(number)));
         let header = if columns.is_none() { Some(true) } else { header };
-        let reader = ReaderBuilder::new().delimiter(delimiter).build();
         let (row, ends) = (vec![0; 1 << 12], vec![0; 1 << 6]);
         Ok(Self {
             reader,
-            key,
+            keys,
             weight,
             columns,
+            key: Vec::new(),
             header,
             row,
             row_len: 0,
@@ -104,33 +112,58 @@ impl Table {
                 })
             }
         };
-        self.columns = Some((find(&self.key)?, self.weight.as_ref().map(find).transpose()?));
+        let keys = self.keys.iter().map(find).collect::<Result<_, _>>()?;
+        self.columns = Some((keys, self.weight.as_ref().map(find).transpose()?));
         Ok(())
     }
 
     /// The current row is complete.
     fn finish_row(&mut self, out: &mut Collector<'_>) -> Result<(), Halt> {
-        let place = Place::Line(self.line);
         let first = self.header.replace(false);
-        match self.columns {
-            _ if self.overlong => {}
+        match self.columns.take() {
+            None if self.overlong => {}
             None => self.find_columns(out)?,
-            Some((key, weight)) if first.unwrap_or_else(|| self.looks_like_header(key, weight, out)) => {}
-            Some((key_column, weight_column)) => match (self.field(key_column), weight_column.map(|n| self.field(n))) {
-                (Some(key), None) => out.key(key, 1, place)?,
-                (Some(key), Some(Some(text))) => {
-                    if let Some(weight) = weight(text, place, out)? {
-                        out.key(key, weight, place)?;
-                    }
-                }
-                _ => {
-                    let wanted = key_column.max(weight_column.unwrap_or(0));
-                    out.bad(place, BadReason::MissingColumn { wanted, found: self.fields })?;
-                }
-            },
+            Some(columns) => {
+                let (key, weight) = (columns.0[0], columns.1);
+                let passed_over = self.overlong || first.unwrap_or_else(|| self.looks_like_header(key, weight, out));
+                let item = if passed_over { Ok(()) } else { self.item(&columns, out) };
+                self.columns = Some(columns);
+                item?;
+            }
         }
         self.start_row();
         Ok(())
+    }
+
+    /// Takes the current row as an item.
+    fn item(
+        &mut self,
+        (keys, weight_column): &(Vec<usize>, Option<usize>),
+        out: &mut Collector<'_>,
+    ) -> Result<(), Halt> {
+        let place = Place::Line(self.line);
+        let last = keys.iter().copied().chain(*weight_column).max().unwrap_or(1);
+        if last > self.fields {
+            return out.bad(place, BadReason::MissingColumn { wanted: last, found: self.fields });
+        }
+        let weight = match weight_column.and_then(|number| self.field(number)) {
+            None => 1,
+            Some(text) => match weight(text, place, out)? {
+                Some(weight) => weight,
+                None => return Ok(()),
+            },
+        };
+        if let [key] = keys[..] {
+            return out.key(self.field(key).unwrap_or_default(), weight, place);
+        }
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
+        for (index, number) in keys.iter().enumerate() {
+            push_part(&mut key, self.field(*number).unwrap_or_default(), index == 0);
+        }
+        let taken = out.key(&key, weight, place);
+        self.key = key;
+        taken
     }
 
     /// Parses up to the end of the row or of the input; returns what happened and how many bytes

@@ -5,7 +5,7 @@ use crate::collect::{Collector, Halt};
 use crate::error::{BadReason, Place};
 
 /// Reads a weight and scales it. `None` has been noted as a bad record.
-pub(super) fn weight(text: &[u8], place: Place, out: &mut Collector<'_>) -> Result<Option<u64>, Halt> {
+pub(crate) fn weight(text: &[u8], place: Place, out: &mut Collector<'_>) -> Result<Option<u64>, Halt> {
     match scaled(text, out.scale) {
         Ok(number) => Ok(Some(number)),
         Err(fault) => {

@@ -64,7 +64,7 @@ impl Generator {
     pub fn format(&self) -> Format {
         match self {
             Generator::Zipf { .. } => Format::Fimi,
-            Generator::CaidaLike { .. } => Format::Pcap(PacketKey::FiveTuple),
+            Generator::CaidaLike { .. } => Format::Pcap(vec![PacketKey::FiveTuple]),
         }
     }
 

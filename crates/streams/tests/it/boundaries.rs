@@ -47,7 +47,7 @@ proptest! {
 
     #[test]
     fn of_lines_and_tokens(data in soup(b"ab01 \t\r\n\xff\0"), steps in steps()) {
-        for format in ["lines", "field:2", "fimi", "records:3"] {
+        for format in ["lines", "field:2", "field:2,1", "fimi", "records:3", "regex:a(b?)", "combined:ip"] {
             same_in_steps(format, None, &data, &steps)?;
         }
         same_in_steps("field:1", Some("2"), &data, &steps)?;
@@ -60,6 +60,7 @@ proptest! {
         same_in_steps("csv:1", Some("2"), &data, &steps)?;
         same_in_steps("csv:a", None, &[&b"b,a\n"[..], &data].concat(), &steps)?;
         same_in_steps("tsv:1", None, &data, &steps)?;
+        same_in_steps("csv:2,1", None, &data, &steps)?;
     }
 
     #[test]
@@ -67,6 +68,7 @@ proptest! {
         let data: String = values.iter().map(|value| format!("{{\"k\":{value},\"n\":1{value}}}\r\n")).collect();
         same_in_steps("jsonl:/k", None, data.as_bytes(), &steps)?;
         same_in_steps("jsonl:/k", Some("/n"), data.as_bytes(), &steps)?;
+        same_in_steps("jsonl:n,k", None, data.as_bytes(), &steps)?;
     }
 }
 
@@ -89,16 +91,14 @@ proptest! {
     fn of_compressed_data(rows in prop::collection::vec("[a-c]{0,6}", 0..200), split in 0usize..200, steps in steps(), cut in 0usize..40) {
         let (first, second) = rows.split_at(split.min(rows.len()));
         let text = |rows: &[String]| rows.iter().map(|row| format!("{row}\n")).collect::<String>();
-        for packed in [
-            [crate::compression::gzip(text(first).as_bytes()), crate::compression::gzip(text(second).as_bytes())].concat(),
-            [crate::compression::zstd(text(first).as_bytes()), crate::compression::zstd(text(second).as_bytes())].concat(),
-        ] {
+        for (_, pack) in crate::compression::PACKERS {
+            let packed = [pack(text(first).as_bytes()), pack(text(second).as_bytes())].concat();
             let (items, result) = collect(Trickle { data: &packed, steps: steps.clone(), calls: 0 }, &options("lines", None, OnError::Stop));
             let expected: Vec<_> = rows.iter().map(|row| (row.clone().into_bytes(), 1)).collect();
             prop_assert_eq!(&items, &expected);
             prop_assert_eq!(result.unwrap().bytes_read, packed.len() as u64);
             // Of a truncated file, a prefix (as long as the signature is still whole).
-            let (items, _) = collect(&packed[..packed.len().saturating_sub(cut).max(4)], &options("lines", None, OnError::Skip));
+            let (items, _) = collect(&packed[..packed.len().saturating_sub(cut).max(10)], &options("lines", None, OnError::Skip));
             prop_assert!(expected.starts_with(&items));
         }
     }

@@ -190,6 +190,42 @@ fn key_bytes_are_in_network_order() {
 }
 
 #[test]
+fn parts_of_packets() {
+    let v6 = packet!(ethernet().ipv6(A6, B6, 64).tcp(443, 51_234, 1, 1));
+    let packets = [
+        packet!(ethernet().ipv4(A, B, 64).udp(53, 5353)),
+        packet!(ethernet().ipv4(B, A, 64).udp(5353, 53)),
+        v6,
+        packet!(ethernet().ipv6(B6, A6, 64).tcp(51_234, 443, 1, 1)),
+    ];
+    let capture = Layout::LITTLE.pcap(1, 65_535, &packets);
+    let shown = |format: &str| shown(format, &capture);
+    assert_eq!(shown("pcap:proto"), ["udp", "udp", "tcp", "tcp"]);
+    assert_eq!(shown("pcap:src/31"), ["10.0.0.0/31", "10.0.0.2/31", "2001:db8::/48", "2001:db8::/48"]);
+    assert_eq!(shown("pcap:dst/8/127"), ["10.0.0.0/8", "10.0.0.0/8", "2001:db8::2/127", "2001:db8::/127"]);
+    let (udp, tcp) = ("10.0.0.1:53 <> 10.0.0.2:5353 udp", "[2001:db8::1]:443 <> [2001:db8::2]:51234 tcp");
+    assert_eq!(shown("pcap:flow"), [udp, udp, tcp, tcp], "both directions");
+    assert_eq!(shown("pcap:src,dstport")[..2], ["10.0.0.1,5353", "10.0.0.2,53"]);
+    assert_eq!(shown("pcap:dst,proto")[2], "2001:db8::2,tcp");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The two directions of a connection are one flow, and no others are.
+    #[test]
+    fn flows_have_two_directions(a in any::<(u8, u16)>(), b in any::<(u8, u16)>(), c in any::<(u8, u16)>()) {
+        let packet = |(from, from_port): (u8, u16), (to, to_port): (u8, u16)| {
+            packet!(ethernet().ipv4([10, 0, 0, from], [10, 0, 0, to], 64).udp(from_port, to_port))
+        };
+        let capture = Layout::LITTLE.pcap(1, 65_535, &[packet(a, b), packet(b, a), packet(a, c)]);
+        let flows = shown("pcap:flow", &capture);
+        prop_assert_eq!(&flows[0], &flows[1]);
+        prop_assert_eq!(flows[0] == flows[2], b == c);
+    }
+}
+
+#[test]
 fn vlan_tags() {
     let id = |n| VlanId::try_new(n).unwrap();
     let tagged = packet!(ethernet().single_vlan(id(7)).ipv4(A, B, 64).udp(53, 5353));

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::ops::ControlFlow;
 
+use lzma_rust2::{XzOptions, XzWriter};
 use ucl_streams::{OnError, ReadErrorKind, ReadOptions, Source, read};
 
 use crate::support::{collect, keys, options};
@@ -17,6 +18,23 @@ pub fn zstd(data: &[u8]) -> Vec<u8> {
     zstd::encode_all(data, 3).unwrap()
 }
 
+pub fn xz(data: &[u8]) -> Vec<u8> {
+    let mut encoder = XzWriter::new(Vec::new(), XzOptions::with_preset(6)).unwrap();
+    encoder.write_all(data).unwrap();
+    encoder.finish().unwrap()
+}
+
+pub fn bzip2(data: &[u8]) -> Vec<u8> {
+    let mut encoder = ::bzip2::write::BzEncoder::new(Vec::new(), ::bzip2::Compression::fast());
+    encoder.write_all(data).unwrap();
+    encoder.finish().unwrap()
+}
+
+type Packer = fn(&[u8]) -> Vec<u8>;
+
+/// Every compression that is unpacked.
+pub const PACKERS: [(&str, Packer); 4] = [("gzip", gzip), ("zstd", zstd), ("xz", xz), ("bzip2", bzip2)];
+
 /// Lines that do not compress well, so that a cut-off file still yields some.
 fn many_lines(n: u32) -> String {
     (0..n).map(|i| format!("{:08x}\n", i.wrapping_mul(0x9e37_79b1))).collect()
@@ -24,17 +42,17 @@ fn many_lines(n: u32) -> String {
 
 #[test]
 fn members_and_frames_in_a_row() {
-    let packed = [gzip(b"a\nb"), gzip(b""), gzip(b"b\nc")].concat();
-    assert_eq!(keys("lines", &packed), ["a", "bb", "c"]);
-    let packed = [zstd(b"a\nb"), zstd(b""), zstd(b"b\nc")].concat();
-    assert_eq!(keys("lines", &packed), ["a", "bb", "c"]);
-    assert_eq!(keys("csv:k", &gzip(b"k\n1\n")), ["1"]);
-    assert_eq!(keys("lines", &gzip(b"")), [""; 0]);
+    for (name, pack) in PACKERS {
+        let packed = [pack(b"a\nb"), pack(b""), pack(b"b\nc")].concat();
+        assert_eq!(keys("lines", &packed), ["a", "bb", "c"], "{name}");
+        assert_eq!(keys("csv:k", &pack(b"k\n1\n")), ["1"], "{name}");
+        assert_eq!(keys("lines", &pack(b"")), [""; 0], "{name}");
+    }
 }
 
 #[test]
 fn beginnings_of_signatures_are_plain_data() {
-    for data in [&b"\x1f"[..], b"\x1f\x8b", b"\x28\xb5\x2f", b"\x1f\x8bx\n"] {
+    for data in [&b"\x1f"[..], b"\x1f\x8b", b"\x28\xb5\x2f", b"\x1f\x8bx\n", b"\xfd7zXZ", b"BZh91AY&S", b"BZh9\n"] {
         let (items, result) = collect(data, &options("lines", None, OnError::Stop));
         assert_eq!(items, [(data.strip_suffix(b"\n").unwrap_or(data).to_vec(), 1)]);
         assert_eq!(result.unwrap().bytes_read, data.len() as u64);
@@ -44,7 +62,8 @@ fn beginnings_of_signatures_are_plain_data() {
 #[test]
 fn truncated_files_keep_what_came_before() {
     let text = many_lines(50_000);
-    for (name, packed) in [("gzip", gzip(text.as_bytes())), ("zstd", zstd(text.as_bytes()))] {
+    for (name, pack) in PACKERS {
+        let packed = pack(text.as_bytes());
         let cut = &packed[..packed.len() / 2];
         let (items, result) = collect(cut, &options("lines", None, OnError::Stop));
         let error = result.unwrap_err();
@@ -71,8 +90,35 @@ fn damaged_files_say_so() {
     let (items, result) = collect(&packed[..], &options("lines", None, OnError::Stop));
     assert_eq!(items.len(), 1000);
     assert!(result.unwrap_err().to_string().starts_with("input: the gzip data is damaged near byte"));
-    let (_, result) = collect(&[&gzip(b"a\n")[..], b"rubbish"].concat()[..], &options("lines", None, OnError::Skip));
-    assert!(result.unwrap().truncated.is_some());
+    for (name, pack) in PACKERS {
+        let with_rubbish = [&pack(b"a\n")[..], b"rubbish"].concat();
+        let (_, result) = collect(&with_rubbish[..], &options("lines", None, OnError::Skip));
+        assert!(result.unwrap().truncated.is_some(), "{name}");
+    }
+}
+
+/// The block header of an xz file names its dictionary: only so much is allocated for it.
+#[test]
+fn an_xz_dictionary_beyond_the_limit_is_refused() {
+    let mut packed = xz(b"a\nb\n");
+    // 12 bytes of stream header; the block header has a size, flags, a filter, the size of its
+    // properties, the dictionary, padding and a checksum.
+    assert_eq!(packed[13..16], [0, 0x21, 1], "one filter, LZMA2, no sizes");
+    for (dictionary, lines) in [(32, 2), (33, 0), (40, 0)] {
+        packed[16] = dictionary;
+        let checksum = crc32(&packed[12..20]).to_le_bytes();
+        packed[20..24].copy_from_slice(&checksum);
+        let (items, result) = collect(&packed[..], &options("lines", None, OnError::Stop));
+        assert_eq!(items.len(), lines, "{dictionary}: {result:?}");
+        let message = result.map_or_else(|error| error.to_string(), |_| "fine".to_owned());
+        assert_eq!(message.contains("needs a dictionary of more than 256MB"), lines == 0, "{message}");
+    }
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| sum >> 1 ^ if sum & 1 == 1 { 0xedb8_8320 } else { 0 })
+    })
 }
 
 /// gzip(1) ignores zeros behind a member, which tapes and block devices leave there.
@@ -120,21 +166,25 @@ fn zstd_with_the_largest_window() {
 /// format.
 #[test]
 fn content_of_another_kind_is_named() {
-    let xz = b"\xfd7zXZ\0 and more\n";
+    let zip = b"PK\x03\x04 and more\n";
     let capture = b"\xd4\xc3\xb2\xa1 and more\n";
     for format in ["lines", "field:1", "csv:1", "tsv:a", "jsonl:/a", "fimi", "records:2", "pcap"] {
         for on_error in [OnError::Stop, OnError::Skip] {
-            for input in [xz.to_vec(), gzip(xz), zstd(xz)] {
+            for input in [zip.to_vec(), gzip(zip), zstd(zip), xz(zip), bzip2(zip), gzip(&xz(b"a\n"))] {
                 let (items, result) = collect(&input[..], &options(format, None, on_error));
                 assert!(items.is_empty());
-                assert_eq!(result.unwrap_err().to_string(), "input is compressed with xz", "{format}");
+                let message = result.unwrap_err().to_string();
+                assert!(
+                    ["input is a zip archive", "input is compressed with xz"].contains(&&*message),
+                    "{format}: {message}"
+                );
             }
         }
         let (_, result) = collect(&capture[..], &options(format, None, OnError::Stop));
         assert_eq!(result.unwrap_err().to_string().contains("is a packet capture"), format != "pcap", "{format}");
     }
     let raw = ReadOptions { raw: true, ..ReadOptions::default() };
-    assert_eq!(collect(&xz[..], &raw).0, [(xz[..xz.len() - 1].to_vec(), 1)]);
+    assert_eq!(collect(&zip[..], &raw).0, [(zip[..zip.len() - 1].to_vec(), 1)]);
     let packed = gzip(b"a\n");
     let stored: Vec<u8> = collect(&packed[..], &ReadOptions { format: "records:1".parse().unwrap(), ..raw })
         .0

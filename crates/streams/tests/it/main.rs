@@ -5,5 +5,8 @@ mod captures;
 mod compression;
 mod generators;
 mod live;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod parts;
 mod support;
 mod text;

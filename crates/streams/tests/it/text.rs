@@ -48,7 +48,7 @@ fn fields() {
         None,
         b"1 2 3\n1 2\n4 5 6\n",
         1,
-        "input, line 2: column 3 is wanted, but there are only 2",
+        "input, line 2: the record has 2 columns, and column 3 is needed",
         &["3", "6"],
     );
     assert_eq!(weighted("field:1", "3", b"a x 5\nb x 1\n"), [("a".to_owned(), 5), ("b".to_owned(), 1)]);
@@ -198,7 +198,7 @@ fn header_rows() {
             .starts_with("input, line 1: weight `n`")
     );
     let named = read("csv:name", None, Some(false), table).1.unwrap_err().to_string();
-    assert_eq!(named, "column `name` is asked for by name, and without a header row there are only numbers");
+    assert_eq!(named, "column `name` is given by name, but a table without a header row has only column numbers");
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn wide_tables() {
 fn bad_csv() {
     // Line numbers count lines, not rows, and name the line on which a row starts.
     let table = b"a,b\n\"1\n1\",2\n\n3\n4,5\n";
-    bad("csv:b", None, table, 1, "input, line 5: column 2 is wanted, but there are only 1", &["2", "5"]);
+    bad("csv:b", None, table, 1, "input, line 5: the record has 1 columns, and column 2 is needed", &["2", "5"]);
     bad(
         "csv:a",
         Some("b"),
@@ -273,13 +273,13 @@ fn bad_json() {
         let input = format!("{{\"k\":\"a\"}}\n{line}\n{{\"k\":\"b\"}}\n");
         bad("jsonl:/k", None, input.as_bytes(), 1, &format!("input, line 2: {message}"), &["a", "b"]);
     };
-    case("{}", "nothing at JSON pointer `/k`");
-    case("[1]", "nothing at JSON pointer `/k`");
-    case("17", "nothing at JSON pointer `/k`");
+    case("{}", "the JSON document has nothing at `/k`");
+    case("[1]", "the JSON document has nothing at `/k`");
+    case("17", "the JSON document has nothing at `/k`");
     for (value, what) in
         [("{}", "an object"), ("[1]", "an array"), ("null", "null"), ("true", "a boolean"), ("false", "a boolean")]
     {
-        case(&format!("{{\"k\":{value}}}"), &format!("JSON pointer `/k` leads to {what}, not to a string or a number"));
+        case(&format!("{{\"k\":{value}}}"), &format!("the JSON document has {what} at `/k`, not a string or a number"));
     }
     case("{\"k\":\"x\"", "not JSON: EOF while parsing an object at line 1 column 8");
     case("{\"k\":\"x\"} 1", "not JSON: trailing characters at line 1 column 11");
@@ -350,7 +350,7 @@ fn batches_of_one_key_size_are_flat() {
 #[test]
 fn a_weight_of_another_format_is_refused() {
     let mut options = options("lines", None, OnError::Stop);
-    options.weight = Some(ucl_streams::Weight::PacketBytes);
+    options.weight = Some(ucl_streams::Weight::Bytes);
     let (items, result) = collect(&b"a\n"[..], &options);
     assert!(items.is_empty());
     assert_eq!(
