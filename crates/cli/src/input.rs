@@ -6,44 +6,61 @@ use std::num::NonZeroU64;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use ucl_streams::{
-    BadReason, Content, Format, OnError, PacketKey, ReadErrorKind, ReadOptions, ReadSummary, Source, SpecError,
-    content_of,
+    BadReason, Content, Delimiter, Format, OnError, ReadErrorKind, ReadOptions, ReadSummary, Source, SpecError, Wanted,
+    content_of, expand,
 };
 
 use crate::fail::{Usage, harmless};
+use crate::infer::{Inferred, infer};
+use crate::show::counted;
 
 /// What to read, and how.
 #[derive(Clone, clap::Args)]
 pub struct InputArgs {
-    /// Files in order, `-` for standard input (the default), or generators.
+    /// Files, folders, patterns such as 'logs/*.gz', `-` for standard input (the default), or
+    /// generators.
     ///
-    /// Files may be plain, gzip or zstd; the content decides. Content that the format cannot read,
-    /// such as an archive or a saved state, is an error. Generators need no format:
-    /// `zipf:SKEW[:ITEMS[:KEYS]]` makes numbers, `caida-like[:PACKETS]` five-tuples.
+    /// Inputs are read in the given order. gzip, zstd, xz and bzip2 are unpacked; the content
+    /// decides, not the name. A folder stands for all files in it and below, in order of their
+    /// names. Hidden files are left out, and so are files that the format cannot read, with a note.
+    /// Generators need no format: `zipf:SKEW[:ITEMS[:KEYS]]` makes numbers, `caida-like[:PACKETS]`
+    /// makes five-tuples.
     #[arg(value_name = "INPUT", value_parser = OsStringValueParser::new().try_map(source))]
     pub inputs: Vec<Source>,
 
-    /// Where the key of a record is: lines, field:N, csv:COLUMN, tsv:COLUMN, jsonl:POINTER, fimi,
-    /// records:BYTES, pcap.
+    /// What the key is: lines, field:N, csv:COLUMN, tsv:COLUMN, jsonl:PATH, regex:PATTERN,
+    /// combined:FIELD, pcap:PART, parquet:COLUMN, fimi, records:BYTES.
     ///
-    /// lines: the whole line (the default); an empty line is an item with the empty key, printed as
-    /// "". field:N: the N-th blank-separated column, as awk counts. csv:COLUMN and tsv:COLUMN: a
-    /// column by header name or number. jsonl:POINTER: as in jsonl:/user/id. fimi: every
-    /// blank-separated token. records:BYTES: fixed-size binary. pcap and
-    /// pcap:5tuple|src|dst|srcport|dstport: captures, pcapng too. If all inputs are capture files,
-    /// pcap:5tuple is the default. All formats but lines and records pass over blank lines.
+    /// lines: the whole line (the default). An empty line is an item with the empty key, printed as
+    /// "". field:N: the N-th column, as awk counts: columns are separated by blanks and tabs.
+    /// csv:COLUMN, tsv:COLUMN: a column by its header name or number. A field in double quotes may
+    /// hold delimiters and newlines; a quote inside of it is doubled. jsonl:PATH: a string or
+    /// number in one JSON document per line, as in jsonl:user.id or jsonl:/user/id. regex:PATTERN:
+    /// the group named `key`, or the first group, or the whole match; lines without a match are not
+    /// counted. combined:FIELD: the logs of Apache and nginx, with the fields ip, user, time, day,
+    /// hour, minute, request, method, url, path, status, bytes, referer and agent. pcap:PART:
+    /// packet captures (pcap, pcapng), with the parts 5tuple, flow (both directions as one), src,
+    /// dst, src/24 or src/24/64 (networks, with the bits of IPv4 and IPv6 addresses), dst/24,
+    /// srcport, dstport and proto. parquet:COLUMN: Parquet files, in builds with the feature
+    /// `parquet`. fimi: every token between blanks. records:BYTES: binary records of this size.
+    ///
+    /// Several places, separated by commas, make one key: csv:user,country, field:1,9,
+    /// pcap:src,dstport. It is printed with commas between its parts, quoted as in CSV.
+    ///
+    /// Without --format, captures are counted by pcap:5tuple, and tables with one column by it. Of
+    /// other files that are named .csv, .tsv or .jsonl, the columns are listed.
     #[arg(short, long, value_name = "FORMAT")]
     pub format: Option<Format>,
 
-    /// Sum a weight instead of counting 1: a column, a field number, a JSON pointer, or `bytes` for
-    /// captures.
+    /// Add up a weight instead of counting items: a column, a field number, a JSON path, a group of
+    /// the regex, or `bytes` for captures and web logs.
     #[arg(short, long, value_name = "WHERE")]
     pub weight: Option<String>,
 
     /// Multiply every weight by N: with --scale 100, a weight of 12.34 counts as 1234.
     ///
     /// The result is exact. A weight that is not whole after scaling is a bad record. A record of
-    /// weight 0 is not counted. All weights together may come to 9223372036854775807 (2^63 - 1).
+    /// weight 0 is not counted. The sum of all weights is at most 9223372036854775807 (2^63 - 1).
     #[arg(long, value_name = "N", value_parser = scale)]
     pub scale: Option<NonZeroU64>,
 
@@ -59,11 +76,21 @@ pub struct InputArgs {
     #[arg(long)]
     pub no_header: bool,
 
+    /// Character between columns [default: a comma for csv, a tab for tsv, blanks for field].
+    ///
+    /// One ASCII character, or `tab`. With it, field:N splits at every single one, as cut does.
+    #[arg(long, value_name = "CHAR")]
+    pub delimiter: Option<Delimiter>,
+
+    /// Treat quotes in csv and tsv inputs as ordinary characters.
+    #[arg(long)]
+    pub no_quotes: bool,
+
     /// Read files as they are: unpack nothing, and accept any content.
     #[arg(long)]
     pub raw: bool,
 
-    /// What to do about bad records.
+    /// What to do at a bad record.
     #[arg(long, value_name = "ACTION", default_value = "stop")]
     pub on_error: Action,
 
@@ -74,9 +101,9 @@ pub struct InputArgs {
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Action {
-    /// Stop at the first one: answer for the records before it, and fail.
+    /// Stop reading, answer for the records before it, and fail.
     Stop,
-    /// Leave them out, and tell how many.
+    /// Skip it, and report how many were skipped.
     Skip,
 }
 
@@ -102,15 +129,29 @@ fn source(text: OsString) -> Result<Source, SpecError> {
 }
 
 impl InputArgs {
-    /// The inputs, standard input if none is named.
-    pub fn sources(&self) -> Result<Vec<Source>, Usage> {
-        if !self.inputs.is_empty() {
-            return Ok(self.inputs.clone());
+    /// The inputs, standard input if none is named. Folders and patterns become files.
+    pub fn sources(&self) -> anyhow::Result<Vec<Source>> {
+        if self.inputs.is_empty() {
+            if std::io::stdin().is_terminal() {
+                let what =
+                    "nothing to read: name a file or a folder, pipe something in, or type `-` to enter it by hand";
+                return Err(Usage(what.to_owned()).into());
+            }
+            return Ok(vec![Source::Stdin]);
         }
-        if std::io::stdin().is_terminal() {
-            return Err(Usage("nothing to read: name a file, pipe something in, or say `-` to type it".to_owned()));
+        let wanted = match &self.format {
+            _ if self.raw => Wanted::All,
+            Some(format) => Wanted::For(format),
+            None => Wanted::Text,
+        };
+        let found = expand(&self.inputs, wanted)?;
+        if let [(first, why), others @ ..] = &found.skipped[..] {
+            let first = harmless(&first.display().to_string());
+            let more = if others.is_empty() { String::new() } else { format!("; and {} more", others.len()) };
+            let read = counted(found.sources.len() as u64, "file");
+            eprintln!("ucl: note: {read} to read, {} skipped: {first} {why}{more}", found.skipped.len());
         }
-        Ok(vec![Source::Stdin])
+        Ok(found.sources)
     }
 
     /// How to read. Generators bring their own format; all keys must be of one.
@@ -119,15 +160,20 @@ impl InputArgs {
         let weight = self.weight.as_deref().map(|text| format.parse_weight(text)).transpose();
         let weight = weight.map_err(Usage::because)?;
         if self.scale.is_some() && (weight.is_none() || matches!(format, Format::Pcap(_))) {
-            return Err(Usage("--scale is for weights that are read from a column: give --weight".to_owned()));
+            return Err(Usage("--scale multiplies weights from the input: add --weight WHERE".to_owned()));
         }
         let header = self.header_row();
         if header.is_some() && !matches!(format, Format::Csv(_) | Format::Tsv(_)) {
             return Err(Usage(format!("--header and --no-header are for csv and tsv, not for {format}")));
         }
+        if self.no_quotes && !matches!(format, Format::Csv(_) | Format::Tsv(_)) {
+            return Err(Usage(format!("--no-quotes is for csv and tsv, not for {format}")));
+        }
         let options = ReadOptions {
             weight,
             header,
+            delimiter: self.delimiter,
+            literal_quotes: self.no_quotes,
             scale: self.scale,
             raw: self.raw,
             format,
@@ -151,31 +197,23 @@ impl InputArgs {
         let format = match (&self.format, &first) {
             (Some(given), _) => given.clone(),
             (None, Some(own)) if sources.iter().all(|source| source.own_format().is_some()) => own.clone(),
-            (None, None) if !self.raw && all_captures(sources) => {
-                let format = Format::Pcap(PacketKey::FiveTuple);
-                let is = if sources.len() == 1 { "is a packet capture" } else { "and the others are packet captures" };
-                eprintln!("ucl: note: {} {is}: --format {format} is used", harmless(&sources[0].to_string()));
-                format
-            }
+            (None, None) if !self.raw => match infer(sources)? {
+                Some(Inferred { format, note }) => {
+                    eprintln!("ucl: note: {note}");
+                    format
+                }
+                None => Format::default(),
+            },
             (None, _) => Format::default(),
         };
         match sources.iter().find(|source| own(source).is_some_and(|own| own != format)) {
             None => Ok(format),
             Some(generator) => Err(Usage(format!(
-                "{generator} makes keys of format {}, which cannot be counted together with {format}",
+                "{generator} makes keys of format {}, which cannot be counted together with keys of format {format}",
                 own(generator).unwrap_or_default()
             ))),
         }
     }
-}
-
-/// Whether all inputs are files with packets in them. Pipes cannot be looked at without taking
-/// something away.
-fn all_captures(sources: &[Source]) -> bool {
-    sources.iter().all(|source| match source {
-        Source::Path(path) => path.is_file() && content_of(path).is_ok_and(|content| content == Some(Content::Capture)),
-        Source::Stdin | Source::Generator(_) => false,
-    })
 }
 
 /// Fails now for a file that cannot be opened or read in this format, rather than after an hour
@@ -204,12 +242,15 @@ pub fn remedy(error: &ReadErrorKind) -> String {
     match error {
         ReadErrorKind::Bad(record) => match record.reason {
             BadReason::Fraction { needed: Some(scale), .. } => {
-                format!(" (--scale {scale} makes it whole; --on-error skip leaves it out)")
+                format!(" (--scale {scale} makes it whole, --on-error skip skips it)")
             }
-            _ => " (--on-error skip leaves it out)".to_owned(),
+            BadReason::UnclosedQuote => {
+                " (--no-quotes reads quotes as ordinary characters, --on-error skip skips it)".to_owned()
+            }
+            _ => " (--on-error skip skips it)".to_owned(),
         },
         ReadErrorKind::Content { input, content } => {
-            format!(": {} (--raw counts its bytes as they are)", what_to_type(*content, input))
+            format!(": {} (--raw reads its bytes as they are)", what_to_type(*content, input))
         }
         _ => String::new(),
     }
@@ -219,15 +260,20 @@ pub fn remedy(error: &ReadErrorKind) -> String {
 fn what_to_type(content: Content, input: &str) -> String {
     let file = if input == Source::Stdin.to_string() { "FILE".to_owned() } else { quoted(input) };
     match content {
-        Content::Xz => format!("type `xz -dc {file} | ucl count ...`"),
-        Content::Bzip2 => format!("type `bzip2 -dc {file} | ucl count ...`"),
+        Content::Xz | Content::Bzip2 => "it is compressed twice: unpack it once, and count the result".to_owned(),
         Content::Lz4 => format!("type `lz4 -dc {file} | ucl count ...`"),
         Content::Lzip => format!("type `lzip -dc {file} | ucl count ...`"),
         Content::Zip => format!("type `unzip -p {file} | ucl count ...`"),
         Content::SevenZip => format!("type `7z x -so {file} | ucl count ...`"),
-        Content::Parquet => "convert it to CSV; with DuckDB, type \
-             `duckdb -csv -c \"FROM read_parquet('FILE')\" | ucl count --format csv:COLUMN ...`"
-            .to_owned(),
+        Content::Parquet if cfg!(feature = "parquet") => {
+            format!(
+                "type `ucl count {file} --format parquet:COLUMN` (it must be a file, and not compressed as a whole)"
+            )
+        }
+        Content::Parquet => format!(
+            "this build cannot read it; type `cargo install --path crates/cli --features parquet`, then \
+             `ucl count {file} --format parquet:COLUMN`; or convert it to CSV"
+        ),
         Content::Avro | Content::Arrow | Content::Sqlite => {
             "convert it to CSV, and count that with --format csv:COLUMN".to_owned()
         }
@@ -249,8 +295,8 @@ pub fn notes(summary: &ReadSummary) {
     if let Some(header) = &summary.assumed_header {
         let (input, key) = (harmless(&header.input), harmless(&header.key));
         eprintln!(
-            "ucl: note: the first row of {input} is taken for a header, with `{key}` in the key's column; --no-header counts \
-             it, --header confirms it"
+            "ucl: note: the first row of {input} is taken for a header, with `{key}` in the key's column; add --no-header if \
+             it is data, --header to confirm"
         );
     }
 }

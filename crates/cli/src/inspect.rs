@@ -8,15 +8,13 @@ use serde::Serialize;
 use ucl_sketch::state::{Section, Summary, read_file};
 use ucl_sketch::{Seed, UclSketch};
 
-use crate::count::resume::key_bytes;
 use crate::show::{as_text, bytes, count, counted, print};
-use crate::stored::{Stored, earlier_hashes};
+use crate::stored::{Stored, earlier_hashes, key_bytes};
 
-/// Show what is in a state file: version, configuration, memory, progress, network, sizes of the
-/// sections.
+/// Show the contents of a state file: settings, progress, memory, sizes of its sections.
 #[derive(clap::Args)]
 pub struct Args {
-    /// What `ucl count --save` wrote.
+    /// State file, written by `ucl count --save`.
     #[arg(value_name = "STATE")]
     state: PathBuf,
 
@@ -152,7 +150,7 @@ impl Inspected {
         let mut text = String::new();
         let mut line = |label: &str, value: String| {
             // Writing to a string cannot fail.
-            let _ = writeln!(text, " {label:<13} {value}");
+            let _ = writeln!(text, " {label:<14} {value}");
         };
         let sum = |parts: &[Part]| {
             let each: Vec<String> = parts.iter().map(|part| format!("{} {}", part.name, bytes(part.bytes))).collect();
@@ -165,7 +163,10 @@ impl Inspected {
         let every = self.interval.map_or("no cuts".to_owned(), |items| format!("one every {}", counted(items, "item")));
         line("epochs", format!("{} closed; {every}", count(self.epochs)));
         if self.sealed > 0 {
-            line("changes", format!("{} from before", counted(self.sealed as u64, "sealed segment")));
+            line(
+                "changes",
+                format!("{} from before a change of the sketch", counted(self.sealed as u64, "sealed segment")),
+            );
         }
         line("decoder", self.decoder.to_owned());
         line("seed", self.seed.to_string());
@@ -181,12 +182,12 @@ impl Inspected {
         line("Bloom filter", format!("{} bits, {} per key", count(shape.bloom_bits), shape.bloom_hashes));
         line("report rule", self.report_rule.clone());
         line("memory", sum(&self.memory));
-        line("beside it", sum(&self.control_memory));
+        line("decoder memory", sum(&self.control_memory));
         if let Some(network) = &self.network {
             let trained = counted(network.steps, "training step");
             line("network", format!("{} parameters, {trained}", count(network.parameters as u64)));
             if let Some([learned, classic]) = network.verdict {
-                line("verdict", format!("a row left out: learned {learned:.3}, classic {classic:.3}"));
+                line("verdict", format!("self-check of the network {learned:.3}, of the classic decoder {classic:.3}"));
             }
         }
         for (name, value) in &self.labels {

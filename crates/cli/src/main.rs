@@ -10,12 +10,14 @@ mod count;
 mod demo;
 mod eval;
 mod fail;
+mod infer;
 mod input;
 mod inspect;
 mod key;
 mod merge;
 mod methods;
 mod plan;
+mod present;
 mod progress;
 mod query;
 mod reference;
@@ -28,9 +30,9 @@ mod version;
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  all went well; also after Ctrl-C, and when the reader of our output has gone
-  1  it failed; what was read before an error in the input is still answered for, and saved
-  2  the command line is wrong";
+  0  success; also after Ctrl-C, and when the program that reads the output has ended
+  1  failure; records before a bad one are still counted, answered for and saved
+  2  wrong command line";
 
 /// How often did each key occur? Near-exact counts per key, in kilobytes.
 #[derive(Parser)]

@@ -4,26 +4,24 @@ use std::path::{Path, PathBuf};
 
 use ucl_sketch::MergeError;
 
-use crate::count::resume::check_target;
 use crate::fail::Usage;
+use crate::replace::check_folder;
 use crate::show::{counted, print};
 use crate::stored::{Difference, Stored};
 
-/// Merge saved states into one that has counted what they all have.
+/// Merge saved states: the result has the counts of all of them.
 ///
-/// For streams that were counted apart, on several machines or days, with the same options:
-/// --format, --weight and --seed included (without --seed, every run has another one). Answers and
-/// bounds are then those of all streams together. The states stay as they are, unless OUT is one of
-/// them.
+/// For streams that were counted on several machines or days. All states must have been made with
+/// the same options, including --format, --weight and --seed (without --seed, every run draws
+/// another one). The input files do not change, unless OUT is one of them.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// What `ucl count --save` wrote, twice or more.
+    /// State files, written by `ucl count --save`; at least two.
     #[arg(value_name = "STATE", num_args = 2.., required = true)]
     states: Vec<PathBuf>,
 
-    /// Where the merged state goes: the old file or the new one, whole, whatever happens on the
-    /// way.
+    /// File for the merged state. An old file is replaced only when the new one is complete.
     #[arg(short, long, value_name = "OUT")]
     out: PathBuf,
 }
@@ -34,7 +32,7 @@ Examples:
   ucl merge monday.ucl tuesday.ucl -o both.ucl; ucl top both.ucl";
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    check_target(&args.out)?;
+    check_folder(&args.out)?;
     let (first, others) = args.states.split_first().expect("two or more");
     let mut sum = Stored::load(first)?;
     for path in others {
@@ -42,9 +40,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let refused = |why: String| refused(first, path, &why);
         if let Some(Difference { option, ours, theirs }) = sum.reading.difference(&other.reading) {
             let [ours, theirs] = [ours, theirs].map(|value| value.unwrap_or_else(|| "none".to_owned()));
-            return Err(
-                refused(format!("states with different --{option} cannot be merged: {ours} and {theirs}")).into()
-            );
+            return Err(refused(format!(
+                "the states were made with different --{option}: {ours} and {theirs}; count again with one of them"
+            ))
+            .into());
         }
         sum.sketch.merge(other.sketch).map_err(|error| match error {
             MergeError::Refused(difference) => refused(difference.to_string()).into(),

@@ -4,24 +4,23 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::count::answer::Row;
-use crate::count::text;
 use crate::fail::Usage;
 use crate::key::{Key, each_line};
+use crate::present::{Row, queries};
 use crate::stored::{Reading, Stored, train_if_not_ready};
 
-/// Ask a saved state for single keys.
+/// Show the counts of single keys in a saved state.
 ///
-/// Keys are written as `ucl count` prints them. A learned decoder whose window had not filled up is
-/// trained on what there is before it answers, as `ucl count` does; the state stays as it is.
+/// Keys are written as `ucl count` prints them. A learned decoder that has not been trained yet is
+/// trained before it answers. The state file does not change.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// What `ucl count --save` wrote.
+    /// State file, written by `ucl count --save`.
     #[arg(value_name = "STATE")]
     state: PathBuf,
 
-    /// The keys; `-` for one a line from standard input.
+    /// Keys to look up; `-` reads them from standard input, one per line.
     #[arg(value_name = "KEY", required = true)]
     keys: Vec<OsString>,
 
@@ -61,7 +60,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     if !args.json {
-        out.write_all(text::queries(&rows).as_bytes())?;
+        out.write_all(queries(&rows).as_bytes())?;
     }
     Ok(out.flush()?)
 }

@@ -43,6 +43,19 @@ pub fn check(path: &Path) -> io::Result<()> {
     temporary(&target).map(drop)
 }
 
+/// Fails if a file cannot be written there because there is no such folder, or because it is one.
+pub fn check_folder(path: &Path) -> anyhow::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let problem = if path.is_dir() {
+        "it is a folder"
+    } else if !folder.is_dir() {
+        "there is no such folder"
+    } else {
+        return Ok(());
+    };
+    anyhow::bail!("cannot write {}: {problem}", path.display())
+}
+
 /// Whether a new file takes the place of this one: it is a regular file, or not there yet.
 fn is_replaced(path: &Path) -> bool {
     fs::metadata(path).map_or(true, |meta| meta.is_file())

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serializer;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Prints to standard output. A closed pipe comes back as an error that [`crate::fail`] knows to be
 /// none.
@@ -75,12 +76,17 @@ pub fn figure(x: f64) -> String {
     }
 }
 
-/// At most `most` characters, cut off with an ellipsis.
+/// At most `most` columns of a screen, cut off with an ellipsis.
 pub fn shorten(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        None => text.to_owned(),
-        Some(_) => text.chars().take(most - 1).chain(['…']).collect(),
+    if text.width() <= most {
+        return text.to_owned();
     }
+    let mut wide = 1;
+    let fits = |char: &char| {
+        wide += char.width().unwrap_or(0);
+        wide <= most
+    };
+    text.chars().take_while(fits).chain(['…']).collect()
 }
 
 /// A table without lines. `right` tells which columns are numbers.
@@ -113,5 +119,6 @@ mod tests {
         );
         assert_eq!([12.0, 1234.0, 2.5e6].map(rate), ["12", "1.2K", "2.50M"]);
         assert_eq!((shorten("grün", 4), shorten("grüner", 4)), ("grün".into(), "grü…".into()));
+        assert_eq!((shorten("日本", 4), shorten("日本語", 4)), ("日本".into(), "日…".into()));
     }
 }

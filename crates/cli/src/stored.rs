@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::path::Path;
 
 use ucl_sketch::{Fault, Hashing, KeyFormat, LoadError, Seed, UclSketch};
-use ucl_streams::Format;
+use ucl_streams::{Delimiter, Format};
 
 use crate::input::InputArgs;
 
@@ -14,6 +14,8 @@ pub const WEIGHT: &str = "weight";
 pub const MEMORY: &str = "memory";
 pub const SCALE: &str = "scale";
 pub const HEADER: &str = "header";
+pub const DELIMITER: &str = "delimiter";
+pub const QUOTES: &str = "quotes";
 
 /// A sketch from a file.
 pub struct Stored {
@@ -22,6 +24,10 @@ pub struct Stored {
     pub reading: Reading,
     /// Whether its tables have a header row, if that was said.
     pub header: Option<bool>,
+    /// The character between the columns of its tables, if that was said.
+    pub delimiter: Option<Delimiter>,
+    /// Whether quotes in its tables are ordinary characters.
+    pub no_quotes: bool,
     /// The memory it was made for.
     pub budget: usize,
 }
@@ -84,7 +90,9 @@ impl Stored {
         let weight = label(WEIGHT).cloned();
         let scale = label(SCALE).and_then(|text| text.parse().ok());
         let header = label(HEADER).and_then(|text| text.parse().ok());
-        Self { sketch, reading: Reading { format, weight, scale }, header, budget }
+        let delimiter = label(DELIMITER).and_then(|text| text.parse().ok());
+        let no_quotes = label(QUOTES).is_some_and(|text| text == "false");
+        Self { sketch, reading: Reading { format, weight, scale }, header, delimiter, no_quotes, budget }
     }
 
     /// What to read where the command line does not say it: more of the same.
@@ -97,6 +105,8 @@ impl Stored {
             scale,
             header: header == Some(true),
             no_header: header == Some(false),
+            delimiter: given.delimiter.or(self.delimiter),
+            no_quotes: given.no_quotes || self.no_quotes,
             ..given.clone()
         }
     }
@@ -105,8 +115,8 @@ impl Stored {
 /// What to know of a sketch that an earlier version began; nothing for others.
 pub fn earlier_hashes(seed: Seed) -> Option<&'static str> {
     (seed.hashing() != Hashing::default()).then_some(
-        "those of an earlier version, which the state keeps: someone can make keys of over 240 bytes collide on purpose, \
-         and then their ranges are wrong. If keys may be hostile, start a new count",
+        "the state uses those of an earlier version. An attacker can choose keys of over 240 bytes that collide, and their \
+         ranges are then wrong. If keys may be hostile, start a new count",
     )
 }
 
@@ -115,4 +125,12 @@ pub fn earlier_hashes(seed: Seed) -> Option<&'static str> {
 pub fn train_if_not_ready(sketch: &mut UclSketch) -> Result<(), Fault> {
     let ready = sketch.with_control(|control| control.network().is_none_or(|network| network.is_ready()));
     if ready { Ok(()) } else { sketch.train() }
+}
+
+/// As `--key-bytes` takes it.
+pub fn key_bytes(keys: KeyFormat) -> String {
+    match keys {
+        KeyFormat::Fixed(bytes) => bytes.to_string(),
+        KeyFormat::Digest | KeyFormat::Code(_) => "any".to_owned(),
+    }
 }

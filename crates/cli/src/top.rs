@@ -3,19 +3,18 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use crate::count::answer::Row;
-use crate::count::text;
 use crate::key::Key;
+use crate::present::{self, Row};
 use crate::stored::{Stored, train_if_not_ready};
 
 /// Show the most frequent keys of a saved state.
 #[derive(clap::Args)]
 pub struct Args {
-    /// What `ucl count --save` wrote.
+    /// State file, written by `ucl count --save`.
     #[arg(value_name = "STATE")]
     state: PathBuf,
 
-    /// How many keys to show.
+    /// Number of keys to show.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     top: usize,
 
@@ -33,7 +32,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let row = |(id, answer)| Row::new(Key::known(&view, &reading.format, id), answer);
     let rows: Vec<Row> = view.top(args.top).into_iter().map(row).collect();
     if !args.json {
-        return crate::show::print(text::top(&rows, view.weight(), false));
+        return crate::show::print(present::top(&rows, view.weight(), false));
     }
     let mut text = String::new();
     for row in &rows {

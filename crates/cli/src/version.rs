@@ -18,8 +18,12 @@ pub fn long() -> &'static str {
     &TEXT
 }
 
-/// What this build reads, decodes with and writes. All of it is always built in.
-const FEATURES: &str = "gzip, zstd, pcap, pcapng, learned decoder, parquet";
+/// What this build reads, decodes with and writes.
+const FEATURES: &str = if cfg!(feature = "parquet") {
+    "gzip, zstd, xz, bzip2, pcap, pcapng, learned decoder, parquet"
+} else {
+    "gzip, zstd, xz, bzip2, pcap, pcapng, learned decoder, parquet (output only)"
+};
 
 /// The widest kernels that the network's training dispatches to on this machine, and what they were
 /// chosen by.

@@ -30,6 +30,11 @@ fn lines_from_a_pipe() {
 }
 
 #[test]
+fn the_whole_summary() {
+    insta::assert_snapshot!(Folder::new().pipe(words(), "count --seed 1 --top 1 --verbose --last 2").fine());
+}
+
+#[test]
 fn everything_that_can_be_asked() {
     let folder = Folder::with("words", words());
     folder.write("keys", "fig\r\ngrape\n\n");
@@ -46,7 +51,10 @@ fn far_more_keys_than_planned_for_are_told_of() {
         ("count zipf:1.0:20000:900 --seed 1 --memory 2KB", "count zipf:1.0:20000:3000 --seed 1 --memory 2KB");
     assert!(!told(few) && told(many) && !told(&format!("{many} --expected-keys 2000")));
     let answer = Folder::new().run(many).fine();
-    assert!(answer.contains("planned for 512: --expected-keys 2"), "2,342 came: {answer}");
+    assert!(
+        answer.contains(" advice    sized for 512 keys, 2,375 seen: rerun with --expected-keys 2375\n"),
+        "{answer}"
+    );
 }
 
 /// Advice is given only where it helps: the counts are better with it.
@@ -98,11 +106,11 @@ fn json_has_the_warnings() {
         Some("skipped 1 bad record")
     );
     let full = warnings("count zipf:0.5:100000:50000 --memory 2KB");
-    assert_eq!(full[0], "an unknown number of keys was never reported");
-    let advice = "far more keys came than planned for: more --memory or --expected-keys would name them";
+    assert_eq!(full[0], "an unknown number of keys was missed");
+    let advice = "sized for 512 keys, far more seen: rerun with more --memory, or a larger --expected-keys";
     assert_eq!(full[1], advice);
     let lost = warnings("count zipf:1.0:20000:3000 --memory 8KB --interval 1000 --expected-keys 300 --report-rule new");
-    assert!(lost.to_string().contains("in the sketch fits no known key"), "{lost}");
+    assert!(lost.to_string().contains("belong to keys that were never named"), "{lost}");
     let arp = [vec![0xff; 6], vec![2, 0, 0, 0, 0, 1, 8, 6], vec![0; 28]].concat();
     folder.write("net.pcap", capture(&[arp]));
     assert_eq!(warnings("count net.pcap --format pcap"), json!(["1 packet without IP"]));
@@ -120,14 +128,14 @@ fn a_query_takes_one_key() {
     let answer = folder.run("count -q apple words --json --seed 1").json();
     assert_eq!((&answer["items"], &answer["queries"][0]["estimate"]), (&json!(127), &json!(64)));
     let said = folder.run("count words --query apple fig").failed(1);
-    insta::assert_snapshot!(said, @"ucl: cannot open fig: No such file or directory (os error 2) (if this is a key: --query takes one, so write --query before each)");
+    insta::assert_snapshot!(said, @"ucl: cannot open fig: No such file or directory (os error 2) (if this is a key, write --query before it: --query takes one key)");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn what_the_process_takes_is_told() {
     let folder = Folder::with("words", words());
-    let text = folder.run("count words --seed 1").out;
+    let text = folder.run("count words --seed 1 --verbose").out;
     let line = text.lines().find(|line| line.starts_with(" process ")).unwrap();
     assert!(line.ends_with(" of RAM at its peak, everything included"), "{line}");
     // It grows with the keys, as the account does.
@@ -146,12 +154,12 @@ fn more_keys_than_can_be_told_are_no_number() {
     let keys: String = (0..100_000).map(|key| format!("{key}\n")).collect();
     let run = Folder::new().pipe(keys, "count --memory 1KB --report-rule new --seed 1");
     let text = run.fine();
-    let line = text.lines().find(|line| line.starts_with(" keys")).unwrap();
-    assert!(line.ends_with("known, an unknown number never reported"), "{line}");
-    assert!(text.contains("far more keys came than planned for: more --memory or --expected-keys would name them"));
+    let line = text.lines().find(|line| line.starts_with(" counted")).unwrap();
+    assert!(line.contains("known, an unknown number missed; "), "{line}");
+    assert!(text.contains("sized for 256 keys, far more seen: rerun with more --memory, or a larger --expected-keys"));
     // Nor one that is emptied, but has too many to hold in between.
     let rotating = Folder::new().run("count zipf:0.5:100000:50000 --memory 2KB --seed 1").fine();
-    assert!(rotating.contains("known, an unknown number never reported"), "{rotating}");
+    assert!(rotating.contains("known, an unknown number missed; "), "{rotating}");
     let ample = Folder::new().run("count zipf:1.0:100000:5000 --memory 64KB --seed 1").fine();
     assert!(ample.contains("known, about "), "{ample}");
 }
@@ -163,7 +171,7 @@ fn weight_that_no_known_key_can_have_is_told_of() {
     let count = "count zipf:1.0:20000:3000 --seed 1 --memory 8KB --interval 1000 --expected-keys 300 --report-rule new";
     let unexplained = folder.run(&format!("{count} --json")).json()["unexplained"].as_u64().unwrap();
     let text = folder.run(count).fine().replace(',', "");
-    let said = format!("a weight of {unexplained} in the sketch fits no known key");
+    let said = format!(" note      {unexplained} items belong to keys that were never named\n");
     assert!(unexplained > 0 && text.contains(&said), "{said}: {text}");
     let ample = folder.run("count zipf:1.0:20000:300 --seed 1 --memory 64KB --json").json();
     assert_eq!(ample.get("unexplained"), None);
@@ -178,7 +186,7 @@ fn the_report_rule_can_be_chosen() {
     }
     folder.run("count words --resume state --report-rule paper").fine();
     let contradicts = folder.run("count words --resume state --report-rule new").failed(2);
-    assert!(contradicts.contains("it was paper when counting began"), "{contradicts}");
+    assert!(contradicts.contains("was made with --report-rule paper, so --report-rule new cannot"), "{contradicts}");
     let refused = Folder::new().run("count zipf:1.0:20000:3000 --report-rule all").failed(2);
     assert!(refused.contains("the report rules are paper, new, refresh and rotate"), "{refused}");
 }
@@ -234,7 +242,7 @@ fn several_inputs_are_counted_side_by_side() {
         assert_eq!(sorted(&both), sorted(&alone), "{decoder}");
     }
     let text = folder.run(&format!("{args} --threads 5")).fine();
-    assert!(text.contains(" memory    192KB of 192KB (3 data planes, merged for this answer); in each: "), "{text}");
+    assert!(text.contains(" sketch    192KB of 192KB (3 data planes, merged); "), "{text}");
     assert!(alone.get("planes").is_none());
     // Bad records in any of them are counted, or end it.
     folder.write("d", "x 1\ny\n");
@@ -345,7 +353,7 @@ fn a_promised_key_size_is_held() {
     let (a, b) = (([10, 0, 0, 1], 443), ([10, 0, 0, 2], 51_234));
     let folder = Folder::with("net.pcap", capture(&[tcp4(a, b, 10), tcp6(1, 2), tcp4(a, b, 0)]));
     let args = "count net.pcap --format pcap --key-bytes 13";
-    insta::assert_snapshot!(folder.run(args).err, @"ucl: net.pcap, byte offset 104: the key has 37 bytes, and every key must have 13 (--on-error skip leaves it out); the answer covers the 1 item before");
+    insta::assert_snapshot!(folder.run(args).err, @"ucl: net.pcap, byte offset 104: the key has 37 bytes, and every key must have 13 (--on-error skip skips it); the answer covers the 1 item before");
     let answer = folder.run(&format!("{args} --on-error skip --json")).json();
     assert_eq!((&answer["items"], &answer["skipped"]), (&json!(2), &json!(1)));
 }
@@ -482,6 +490,30 @@ fn answers_come_by_the_clock_and_signals_end_the_input() {
     }
 }
 
+/// Epochs end by the clock: one has ended before the first answer, for its time comes first.
+#[test]
+fn epochs_end_by_the_clock() {
+    let folder = Folder::new();
+    let mut child = folder
+        .command("count --cut-every 2ms --every 20ms --json --seed 1 --save state")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"one\ntwo\none\n").unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    output.read_line(&mut String::new()).unwrap();
+    drop(input);
+    output.read_to_string(&mut String::new()).unwrap();
+    assert!(child.wait().unwrap().success());
+    let state = folder.run("inspect state --json").json();
+    assert!(state["epochs"].as_u64().unwrap() >= 1, "{}", state["epochs"]);
+    assert_eq!(folder.run("query state one --json").json()["estimate"], 2);
+    let wrong = folder.run("count --cut-every 100").failed(2);
+    assert!(wrong.contains("`100` is not a time: give 500ms, 10s, 2m or 1h"), "{wrong}");
+}
+
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let folder = Folder::new();
@@ -509,7 +541,7 @@ fn a_long_key_is_cut_in_the_table_and_whole_elsewhere() {
 #[test]
 fn mask_leaves_the_rest_alone() {
     assert_eq!(
-        mask("after 1.5 s: 3 items\n process   1MB of RAM\n speed     1 items/s\n seed 1"),
-        "after [masked] s: 3 items\n speed     [masked]\n seed 1\n"
+        mask("after 1.5 s: 3 items\n counted   3 items; 1 s\n process   1MB of RAM\n speed     1 s\n seed 1"),
+        "after [masked] s: 3 items\n counted   3 items; [masked]\n speed     [masked]\n seed 1\n"
     );
 }

@@ -21,7 +21,14 @@ fn wrong_usage() {
     let cases = [
         "count log --format line",
         "count log --format field:0",
-        "count log --format jsonl:user",
+        "count log --format jsonl:user.",
+        "count log --format regex:(",
+        "count log --format combined:cookie",
+        "count log --format pcap:src/40",
+        "count log --format parquet:user",
+        "count log --delimiter ;",
+        "count log --format csv:1 --delimiter ;;",
+        "count log --no-quotes",
         "count log --format pcap:mac",
         "count log --weight 2",
         "count log --format field:1 --weight x",
@@ -38,7 +45,9 @@ fn wrong_usage() {
         "count log --interval 0",
         "count log --threads 0",
         "count log --save log",
-        "count counts.csv --out ./counts.csv",
+        "count counts.csv",
+        "count counts.csv --format lines --out ./counts.csv",
+        "count log --out - --json",
         "count log --out new.csv --save new.csv",
         "count log --every never",
         "count log --out counts.xls",
@@ -74,6 +83,7 @@ fn failures() {
     let cases = [
         "count no-such-file",
         "count folder",
+        "count *.txt",
         "count log no-such-file",
         "count log --query-file no-such-file",
         "count not-a-capture --format pcap",
@@ -130,27 +140,27 @@ fn what_was_read_before_an_error_is_answered_for_and_saved() {
     let cases = [
         (
             "fields --format field:2",
-            "fields, line 30001: column 2 is wanted, but there are only 1 (--on-error skip leaves it out)",
+            "fields, line 30001: the record has 1 columns, and column 2 is needed (--on-error skip skips it)",
         ),
         (
             "weights.csv --format csv:k --weight w",
-            "weights.csv, line 30002: weight `none` is not a number from 0 to 9223372036854775807 (--on-error skip leaves it out)",
+            "weights.csv, line 30002: weight `none` is not a number from 0 to 9223372036854775807 (--on-error skip skips it)",
         ),
         (
             "huge.csv --format csv:k --weight w",
-            "huge.csv, line 30002: with its weight of 9223372036854775807, all weights together are over the limit of 9223372036854775807 (--on-error skip leaves it out)",
+            "huge.csv, line 30002: with its weight of 9223372036854775807, all weights together are over the limit of 9223372036854775807 (--on-error skip skips it)",
         ),
         (
             "quote.csv --format csv:k",
-            "quote.csv, line 30002: a quote is opened and never closed (--on-error skip leaves it out)",
+            "quote.csv, line 30002: a quote is opened and never closed (--no-quotes reads quotes as ordinary characters, --on-error skip skips it)",
         ),
         (
             "rows.jsonl --format jsonl:/k",
-            "rows.jsonl, line 30001: not JSON: EOF while parsing a value at line 1 column 5 (--on-error skip leaves it out)",
+            "rows.jsonl, line 30001: not JSON: EOF while parsing a value at line 1 column 5 (--on-error skip skips it)",
         ),
         (
             "keys --key-bytes 4",
-            "keys, line 30001: the key has 1 bytes, and every key must have 4 (--on-error skip leaves it out)",
+            "keys, line 30001: the key has 1 bytes, and every key must have 4 (--on-error skip skips it)",
         ),
         #[cfg(unix)]
         ("weights.csv unreadable --format csv:k", "cannot open unreadable: "),
@@ -183,7 +193,8 @@ fn what_was_read_before_an_error_is_answered_for_and_saved() {
     let answer: serde_json::Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!((run.code, &answer["items"]), (1, &serde_json::json!(30_002)));
     assert!(
-        run.err.starts_with("ucl: fields, line 30001: column 2") && run.err.contains("the 30,002 items"),
+        run.err.starts_with("ucl: fields, line 30001: the record has 1 columns")
+            && run.err.contains("the 30,002 items"),
         "{}",
         run.err
     );
@@ -220,17 +231,17 @@ fn the_smallest_budget_that_is_named_does() {
 fn a_weight_beyond_the_limit_is_a_bad_record() {
     let folder = Folder::with("log", "a 1\nb 9223372036854775808\nc 3\n");
     let args = "count log --format field:1 --weight 2";
-    insta::assert_snapshot!(folder.run(args).err, @"ucl: log, line 2: weight `9223372036854775808` is over the limit of 9223372036854775807 (--on-error skip leaves it out); the answer covers the 1 item before");
+    insta::assert_snapshot!(folder.run(args).err, @"ucl: log, line 2: weight `9223372036854775808` is over the limit of 9223372036854775807 (--on-error skip skips it); the answer covers the 1 item before");
     assert_eq!(folder.run(&format!("{args} --on-error skip --json")).json()["weight"], 4);
 
     // Each of them would do, but not their sum.
     folder.write("log", "a 9223372036854775807\na 2\n");
-    insta::assert_snapshot!(folder.run(args).err, @"ucl: log, line 2: with its weight of 2, all weights together are over the limit of 9223372036854775807 (--on-error skip leaves it out); the answer covers the 1 item before");
+    insta::assert_snapshot!(folder.run(args).err, @"ucl: log, line 2: with its weight of 2, all weights together are over the limit of 9223372036854775807 (--on-error skip skips it); the answer covers the 1 item before");
     assert_eq!(folder.run(&format!("{args} --on-error skip --json")).json()["top"][0]["estimate"], i64::MAX);
     // Nor does the sum of two runs.
     assert_eq!(folder.run(&format!("{args} --on-error skip --save state")).code, 0);
     folder.write("more", "a 1\n");
-    insta::assert_snapshot!(folder.run("count more --resume state").failed(1), @"ucl: more, line 1: with its weight of 1, all weights together are over the limit of 9223372036854775807 (--on-error skip leaves it out)");
+    insta::assert_snapshot!(folder.run("count more --resume state").failed(1), @"ucl: more, line 1: with its weight of 1, all weights together are over the limit of 9223372036854775807 (--on-error skip skips it)");
 }
 
 /// A terminal obeys some characters: those that a message quotes are shown.

@@ -230,7 +230,7 @@ fn what_is_wrong_with_the_input() {
     insta::assert_snapshot!(folder.run("eval missing.txt --method cm").failed(1), @"ucl: cannot open missing.txt: No such file or directory (os error 2)");
     folder.write("sales.csv", "what,amount\ntea,5\nmilk,many\n");
     let command = "eval sales.csv --format csv:what --weight amount --method exact-map --json";
-    insta::assert_snapshot!(folder.run(command).failed(1), @"ucl: sales.csv, line 3: weight `many` is not a number from 0 to 9223372036854775807 (--on-error skip leaves it out)");
+    insta::assert_snapshot!(folder.run(command).failed(1), @"ucl: sales.csv, line 3: weight `many` is not a number from 0 to 9223372036854775807 (--on-error skip skips it)");
     let skipped = folder.run(&format!("{command} --on-error skip"));
     assert_eq!(skipped.code, 0);
     insta::assert_snapshot!(skipped.err, @"ucl: bad records left out: 1; the first: sales.csv, line 3: weight `many` is not a number from 0 to 9223372036854775807");

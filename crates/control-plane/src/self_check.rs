@@ -27,7 +27,7 @@ use crate::view::QueryView;
 /// ```
 /// use ucl_control_plane::{DecoderKind, SelfCheck};
 /// let check = SelfCheck { residual: 0.031, decoder: DecoderKind::Em };
-/// assert_eq!(check.to_string(), "a row left out is predicted to within 3.1% of its weight");
+/// assert_eq!(check.to_string(), "about 3.1% off (good below 1%)");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SelfCheck {
@@ -41,7 +41,7 @@ impl std::fmt::Display for SelfCheck {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let percent = 100.0 * self.residual;
         let digits = if percent < 1.0 { 2 } else { 1 };
-        write!(f, "a row left out is predicted to within {percent:.digits$}% of its weight")
+        write!(f, "about {percent:.digits$}% off (good below 1%)")
     }
 }
 

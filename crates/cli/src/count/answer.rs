@@ -8,9 +8,10 @@ use ucl_sketch::{Estimate, KeyId, Mode, QueryView, Seed, SelfCheck};
 use ucl_streams::{ExactCounts, Format};
 
 use super::counter::{Counter, Skipped};
-use super::histogram::{self, Bin};
 use super::over_time::OverTime;
 use crate::key::Key;
+use crate::present::Row;
+use crate::present::histogram::{self, Bin};
 use crate::show::as_text;
 
 /// What the user wants to know.
@@ -30,7 +31,7 @@ pub struct Answer {
     /// The decoder that answered.
     pub decoder: &'static str,
     pub memory: Parts,
-    /// What the control plane holds beside it.
+    /// Memory of the control plane, which decodes.
     pub control: Parts,
     /// The most that the process has had in RAM, everything included, where the system tells.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +67,7 @@ pub struct Answer {
     /// The share of a left-out row that is predicted wrongly.
     #[serde(serialize_with = "residual", skip_serializing_if = "Option::is_none")]
     pub self_check: Option<SelfCheck>,
-    /// Weight in the sketch that fits no known key.
+    /// Weight in the sketch of keys that were never named.
     #[serde(skip_serializing_if = "is_zero")]
     pub unexplained: u64,
     #[serde(flatten)]
@@ -94,6 +95,15 @@ pub struct Answer {
     /// Packets that have no key.
     #[serde(skip)]
     pub no_ip: u64,
+    /// Other records that have no key.
+    #[serde(skip)]
+    pub no_key: u64,
+    /// Known keys whose range is a single number.
+    #[serde(skip)]
+    pub exact_keys: u64,
+    /// Items between two cuts.
+    #[serde(skip)]
+    pub interval: Option<u64>,
     /// Seconds until the last item was in; decoding of earlier epochs included.
     #[serde(skip)]
     pub counting: f64,
@@ -127,28 +137,6 @@ pub struct Parts {
 
 fn as_map<S: serde::Serializer>(parts: &[(&'static str, usize)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(parts.iter().copied())
-}
-
-/// One key's answer.
-#[derive(Debug, Serialize)]
-pub struct Row {
-    #[serde(flatten)]
-    pub key: Key,
-    pub estimate: u64,
-    pub lower: u64,
-    pub upper: u64,
-    pub source: &'static str,
-    /// With `--audit`.
-    #[serde(rename = "true", skip_serializing_if = "Option::is_none")]
-    pub truth: Option<u64>,
-}
-
-impl Row {
-    /// An answer, without the truth.
-    pub fn new(key: Key, answer: Estimate) -> Self {
-        let Estimate { estimate, lower, upper, source, .. } = answer;
-        Self { key, estimate, lower, upper, source: source.name(), truth: None }
-    }
 }
 
 /// The sum over the known keys that start alike. The range is guaranteed for these; a key that was
@@ -226,6 +214,9 @@ impl Answer {
             better_planned: false,
             total: view.weight(),
             no_ip: 0,
+            no_key: 0,
+            exact_keys: view.all().filter(|(_, answer)| answer.lower == answer.upper).count() as u64,
+            interval: None,
             counting: 0.0,
         }
     }

@@ -25,8 +25,11 @@ impl FromStr for Every {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("`{text}` is not a period: write 100000 for items, or a time such as 500ms, 10s, 2m, 1h");
+        let wrong = || {
+            format!(
+                "`{text}` is not a period: give a number of items, such as 100000, or a time, such as 500ms, 10s, 2m or 1h"
+            )
+        };
         let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
         if unit.is_empty() {
@@ -42,6 +45,14 @@ impl FromStr for Every {
         let seconds = number.parse::<f64>().map_err(|_| wrong())? * second;
         // A period too short to answer in would leave no time to count.
         if (1e-3..1e9).contains(&seconds) { Ok(Self::Time(Duration::from_secs_f64(seconds))) } else { Err(wrong()) }
+    }
+}
+
+/// A time, for `--cut-every`.
+pub fn time(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(Every::Time(period)) => Ok(period),
+        _ => Err(format!("`{text}` is not a time: give 500ms, 10s, 2m or 1h")),
     }
 }
 
@@ -107,32 +118,72 @@ impl Live {
     }
 }
 
-/// Runs `reading`, with a clock beside it that prints every so often.
+/// What has to be done by the clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Periods {
+    print: Option<Duration>,
+    cut: Option<Duration>,
+}
+
+impl Periods {
+    pub fn new(every: Option<Every>, cut_every: Option<Duration>) -> Self {
+        let print = if let Some(Every::Time(period)) = every { Some(period) } else { None };
+        Self { print, cut: cut_every }
+    }
+}
+
+/// When to do it next. The time comes from outside.
+#[derive(Debug)]
+struct Alarm {
+    period: Duration,
+    next: Instant,
+}
+
+impl Alarm {
+    fn new(period: Option<Duration>, now: Instant) -> Option<Self> {
+        period.map(|period| Self { period, next: now + period })
+    }
+
+    /// Runs `task` if it is time for it, and sets the next time. A task that takes longer than the
+    /// period must not follow itself at once: `clock` tells the time after it.
+    fn at(alarm: &mut Option<Self>, now: Instant, task: impl FnOnce(), clock: impl FnOnce() -> Instant) {
+        if let Some(alarm) = alarm.as_mut().filter(|alarm| now >= alarm.next) {
+            task();
+            alarm.next = (alarm.next + alarm.period).max(clock() + alarm.period / 2);
+        }
+    }
+}
+
+/// Runs `reading`, with a clock in another thread that prints and cuts.
 pub fn with_clock<T>(
-    every: Option<Every>,
+    periods: Periods,
     live: &Mutex<Live>,
     interrupt: &AtomicBool,
     job: &Job<'_>,
     bar: &Bar,
     reading: impl FnOnce() -> T,
 ) -> T {
-    let Some(Every::Time(period)) = every else { return reading() };
+    let start = Instant::now();
+    let mut print = Alarm::new(periods.print, start);
+    let mut cut = Alarm::new(periods.cut, start);
+    if print.is_none() && cut.is_none() {
+        return reading();
+    }
     std::thread::scope(|scope| {
         let (done, ended) = channel::<()>();
         scope.spawn(move || {
-            let mut next = Instant::now() + period;
-            while let Err(RecvTimeoutError::Timeout) =
-                ended.recv_timeout(next.saturating_duration_since(Instant::now()))
-            {
+            loop {
+                let next = print.iter().chain(&cut).map(|alarm| alarm.next).min().unwrap_or(start);
+                let wait = next.saturating_duration_since(Instant::now());
+                let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(wait) else { return };
                 let mut live = live.lock().unwrap_or_else(PoisonError::into_inner);
-                live.print(job, bar);
+                let now = Instant::now();
+                Alarm::at(&mut cut, now, || live.counter.sketch.cut(), Instant::now);
+                Alarm::at(&mut print, now, || live.print(job, bar), Instant::now);
                 if live.failure.is_some() {
                     // The reader may wait for a pipe; it looks at this.
                     interrupt.store(true, Ordering::Relaxed);
                 }
-                // An answer that takes longer than the period must not be followed by the next one
-                // at once.
-                next = (next + period).max(Instant::now() + period / 2);
             }
         });
         let result = reading();
@@ -144,6 +195,36 @@ pub fn with_clock<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The times at which a task of one length runs, if it is looked at in every millisecond.
+    fn runs(period: u64, takes: u64, until: u64) -> Vec<u64> {
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let mut alarm = Alarm::new(Some(Duration::from_millis(period)), start);
+        let (mut now, mut ran) = (0, Vec::new());
+        while now < until {
+            let mut done = now;
+            Alarm::at(
+                &mut alarm,
+                at(now),
+                || ran.push(now),
+                || {
+                    done = now + takes;
+                    at(done)
+                },
+            );
+            now = done + 1;
+        }
+        ran
+    }
+
+    #[test]
+    fn alarms_ring_by_the_clock_and_leave_time_to_count() {
+        assert_eq!(runs(10, 0, 45), [10, 20, 30, 40]);
+        assert_eq!(runs(10, 4, 45), [10, 20, 30, 40], "what a task takes does not add up");
+        assert_eq!(runs(10, 30, 100), [10, 45, 80], "half a period in between");
+        assert!(Alarm::new(None, Instant::now()).is_none());
+    }
 
     #[test]
     fn periods() {

@@ -6,21 +6,22 @@ use std::str::FromStr;
 
 use serde::Serialize;
 use ucl_sketch::QueryView;
-use ucl_streams::Format;
+use ucl_streams::{Format, Source};
 
 use super::parquet;
-use super::resume::check_target;
+use crate::fail::Usage;
 use crate::key::{Key, KeyData};
 use crate::replace;
 
-/// A file, in the format that its name asks for.
+/// A file, in the format that its name asks for; or standard output.
 #[derive(Clone, Debug)]
 pub struct Target {
-    path: PathBuf,
+    /// `None` for standard output.
+    path: Option<PathBuf>,
     kind: Kind,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Csv,
     Jsonl,
@@ -32,14 +33,18 @@ impl FromStr for Target {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let path = PathBuf::from(text);
+        if text == "-" {
+            return Ok(Self { path: None, kind: Kind::Csv });
+        }
+        let to_stdout = path.file_stem().is_some_and(|stem| stem == "-") && path.components().count() == 1;
         let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
         let kind = match extension.as_deref() {
             Some("csv") => Kind::Csv,
             Some("jsonl") => Kind::Jsonl,
             Some("parquet") => Kind::Parquet,
-            _ => return Err("the name must end in .csv, .jsonl or .parquet".to_owned()),
+            _ => return Err("the name must end in .csv, .jsonl or .parquet; `-` prints CSV".to_owned()),
         };
-        Ok(Self { path, kind })
+        Ok(Self { path: (!to_stdout).then_some(path), kind })
     }
 }
 
@@ -70,39 +75,80 @@ fn records<'v>(
 }
 
 impl Target {
-    /// The file.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Every known key as CSV to standard output.
+    pub const STDOUT: Self = Self { path: None, kind: Kind::Csv };
+
+    /// The file; `None` for standard output.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// Fails now if the file cannot be written, rather than after all has been counted.
     pub fn check(&self) -> anyhow::Result<()> {
-        check_target(&self.path)?;
-        replace::check(&self.path).map_err(|error| self.cannot_write(error))
+        let Some(path) = &self.path else {
+            if self.kind == Kind::Parquet && std::io::stdout().is_terminal() {
+                anyhow::bail!("Parquet is not for a terminal: redirect the output to a file");
+            }
+            return Ok(());
+        };
+        replace::check_folder(path)?;
+        replace::check(path).map_err(|error| self.cannot_write(error))
     }
 
     fn cannot_write(&self, error: impl std::fmt::Display) -> anyhow::Error {
-        anyhow::anyhow!("cannot write {}: {error}", self.path.display())
+        let path = self.path.as_deref().unwrap_or(Path::new("standard output"));
+        anyhow::anyhow!("cannot write {}: {error}", path.display())
     }
 
-    /// Writes all known keys, largest estimate first.
+    /// Writes all known keys, largest estimate first. On a terminal they are escaped, since it
+    /// might obey a key.
     pub fn write(&self, view: &QueryView, format: &Format) -> anyhow::Result<()> {
+        let Some(path) = &self.path else {
+            let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+            let escaped = std::io::stdout().is_terminal();
+            let write = if escaped { |key: Key| KeyData(key.shown.into_bytes()) } else { Key::into_data };
+            self.fill(records(view, format, write), &mut out)?;
+            return Ok(out.flush()?);
+        };
         let records = records(view, format, Key::into_data);
-        let written = replace::write(&self.path, |out| match self.kind {
+        replace::write(path, |out| self.fill(records, out)).map_err(|error| self.cannot_write(error))
+    }
+
+    fn fill(&self, records: impl Iterator<Item = Record>, out: &mut dyn Write) -> anyhow::Result<()> {
+        match self.kind {
             Kind::Csv => csv(records, out),
             Kind::Jsonl => jsonl(records, out),
             Kind::Parquet => Ok(parquet::write(records.collect(), out)?),
-        });
-        written.map_err(|error| self.cannot_write(error))
+        }
     }
 }
 
-/// Prints all known keys as CSV, largest estimate first; escaped if this is for a terminal, which
-/// might obey a key.
-pub fn print(view: &QueryView, format: &Format) -> anyhow::Result<()> {
-    let out = std::io::stdout().lock();
-    let write = if out.is_terminal() { |key: Key| KeyData(key.shown.into_bytes()) } else { Key::into_data };
-    csv(records(view, format, write), out)
+/// Fails now if a file cannot be written, rather than after all has been counted; or if it would
+/// replace what is read, or the other one.
+pub fn check_outputs(target: Option<&Target>, save: Option<&Path>, sources: &[Source]) -> anyhow::Result<()> {
+    let out = target.and_then(Target::path);
+    let read: Vec<&Path> = sources
+        .iter()
+        .filter_map(|source| if let Source::Path(path) = source { Some(&**path) } else { None })
+        .collect();
+    for output in out.into_iter().chain(save) {
+        if read.iter().any(|input| is_same_file(input, output)) {
+            let output = output.display();
+            return Err(Usage(format!("{output} is an input and would be overwritten: choose another name")).into());
+        }
+    }
+    if let (Some(out), Some(save)) = (out, save)
+        && (out == save || is_same_file(out, save))
+    {
+        return Err(Usage(format!("--out and --save are both {}", out.display())).into());
+    }
+    target.map_or(Ok(()), Target::check)?;
+    save.map_or(Ok(()), replace::check_folder)
+}
+
+/// Whether both are there, and one. (Terminals, pipes and the like can be read and written.)
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    a.is_file() && std::fs::canonicalize(a).is_ok_and(|a| std::fs::canonicalize(b).is_ok_and(|b| a == b))
 }
 
 /// Quotes as RFC 4180 has it, and leaves bytes as they are.

@@ -4,7 +4,6 @@ pub mod answer;
 mod counter;
 mod every;
 mod export;
-mod histogram;
 mod over_time;
 mod parallel;
 mod parquet;
@@ -17,10 +16,10 @@ use std::ffi::OsString;
 use std::hash::BuildHasher;
 use std::num::NonZeroU64;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ucl_sketch::{
     Base, Bytes, CounterBits, DecoderKind, HeavyKind, KeyFormat, Mode, QueryView, ReportRule, Seed, UclSketch,
@@ -33,28 +32,29 @@ use crate::key::each_line;
 use crate::progress::Bar;
 use answer::{Answer, Asked};
 use counter::{Counter, Skipped};
-use every::{Every, Live};
+use every::{Every, Live, Periods};
 use export::Target;
 use over_time::Period;
 
 /// Count how often each key occurs.
 ///
-/// Prints the most frequent keys, each with an estimate and the range in which the true count is
-/// guaranteed to lie, then a summary. Only --memory bytes are used where the stream is seen; the
-/// keys and the decoder live beside it.
+/// Prints the most frequent keys and a summary. Each count comes with the range in which the true
+/// count is guaranteed to lie. The sketch, which would run on the device that sees the stream, uses
+/// --memory bytes. The decoder, which would run on a server, uses more, and the summary says how
+/// much.
 ///
-/// Keys of records:4, :8, :13, :16 and of the generators sit in the sketch's slots as they are. All
-/// others may have any length, and sit there as 16-byte digests; if you know that all keys have one
-/// of these sizes (numbers in fimi: 4, IPv4 five-tuples in pcap: 13), --key-bytes saves memory, and
-/// a key of another size is then a bad record. A key that is known by its digest alone, because the
-/// Bloom filter claimed to know it already, is printed as digest:… .
+/// Keys may have any length: the sketch keeps them as 16-byte digests. Keys of 4, 8, 13 or 16 bytes
+/// can be kept as they are, which saves memory. This is automatic for records:4, :8, :13, :16 and
+/// for generators; for others, --key-bytes promises that all keys have this size (numbers in fimi:
+/// 4, IPv4 five-tuples: 13), and a key of another size is then a bad record. A key whose name never
+/// reached the decoder is printed as digest:… .
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     input: InputArgs,
 
-    /// The budget where the stream is seen [default: 64KB].
+    /// Memory of the sketch, on the device that sees the stream [default: 64KB].
     #[arg(short, long, value_name = "SIZE", help_heading = "Sketch")]
     memory: Option<Bytes>,
 
@@ -66,142 +66,153 @@ pub struct Args {
     #[arg(long, value_name = "MODE", conflicts_with = "decoder", help_heading = "Sketch")]
     mode: Option<Mode>,
 
-    /// Who turns counters into counts: delta, em, learned, refined, cm, lsmr, lsqr, omp or map
-    /// [default: delta].
+    /// Recovery algorithm: delta, em, learned, refined, cm, lsmr, lsqr, omp or map [default:
+    /// delta].
     ///
-    /// delta decodes every --interval on its own and is the most exact; em looks once, at the end;
-    /// learned is the paper's network, which trains itself and takes its time; refined is em from
-    /// where the network ends; cm, lsmr, lsqr, omp and map are there to compare with.
+    /// delta decodes every --interval on its own and is the most exact. em decodes once, at the
+    /// end. learned is the paper's network, which trains itself and is slow. refined runs em on the
+    /// network's output. cm, lsmr, lsqr, omp and map are for comparison.
     #[arg(short, long, value_name = "NAME", help_heading = "Sketch")]
     decoder: Option<DecoderKind>,
 
-    /// The linear sketch: count-min, count-sketch (signed) or flowradar (a single array) [default:
-    /// count-min].
+    /// Counters of the sketch: count-min, count-sketch (signed) or flowradar (a single array)
+    /// [default: count-min].
     ///
-    /// delta, em, refined and map cannot decode count-sketch, nor map flowradar.
+    /// delta, em, refined and map cannot decode count-sketch; map cannot decode flowradar.
     #[arg(long, value_name = "SKETCH", help_heading = "Sketch")]
     base: Option<Base>,
 
-    /// The heavy part: voting (the paper's), augmented (with exchange) or elastic (buckets)
-    /// [default: voting].
+    /// Table of the most frequent keys: voting (the paper's), augmented (with exchange) or elastic
+    /// (buckets) [default: voting].
     #[arg(long, value_name = "PART", help_heading = "Sketch")]
     heavy: Option<HeavyKind>,
 
-    /// Every key has this many bytes: 4, 8, 13 or 16; or `any`. Deduced from the input if not
-    /// given.
+    /// Size of every key in bytes: 4, 8, 13, 16 or `any` [default: derived from the input].
     #[arg(long, value_name = "BYTES", value_parser = key_bytes, help_heading = "Sketch")]
     key_bytes: Option<KeyFormat>,
 
-    /// How many distinct keys to expect [default: a quarter of the budget's bytes].
+    /// Number of distinct keys to plan for [default: a quarter of the bytes of --memory].
     #[arg(long, value_name = "N", help_heading = "Sketch")]
     expected_keys: Option<u64>,
 
-    /// Items between two cuts of the stream [default: what suits the decoder].
+    /// Items per epoch: the decoder gets the counters after each [default: 16000 for delta, 1000
+    /// for learned and refined, none for the others].
     #[arg(long, value_name = "ITEMS", value_parser = items, help_heading = "Sketch")]
     interval: Option<u64>,
 
-    /// Bits per counter: 4, 8, 16 or 32 [default: what suits the decoder].
+    /// End an epoch after this time as well, such as 10s, 2m or 1h: for live input.
+    ///
+    /// With --last 6 and --cut-every 10s, the answer is about the last minute. An epoch still ends
+    /// after --interval items.
+    #[arg(long, value_name = "TIME", value_parser = every::time, help_heading = "Sketch")]
+    cut_every: Option<Duration>,
+
+    /// Bits per counter: 4, 8, 16 or 32 [default: chosen for the decoder and --memory].
     #[arg(long, value_name = "BITS", value_parser = counter_bits, help_heading = "Sketch")]
     counter_bits: Option<CounterBits>,
 
-    /// Which keys are sent: `paper` (evicted ones always), `new` (those the Bloom filter lacks),
-    /// `refresh` (some of the others again) or `rotate` (all again now and then) [default: what
-    /// suits the decoder].
+    /// Which keys the sketch sends to the decoder: `paper` (all that leave the heavy part), `new`
+    /// (those that the Bloom filter does not know), `refresh` (also some that it knows) or `rotate`
+    /// (all once in a while) [default: rotate for delta, new for em, paper for the others].
     #[arg(long, value_name = "RULE", help_heading = "Sketch")]
     report_rule: Option<ReportRule>,
 
-    /// Fixes the hashes, the network and the generators [default: random].
+    /// Seed of the hashes, the network and the generators [default: random].
     ///
-    /// A number of up to 128 bits, in decimal or as 0x and hexadecimal digits. Whoever knows it can
-    /// choose keys that spoil the estimates (never the guaranteed ranges), so a random one is drawn
-    /// and printed unless you give your own.
+    /// A number of up to 128 bits, in decimal or as 0x and hexadecimal digits. A run with the same
+    /// seed gives the same answers. Whoever knows the seed can choose keys that spoil the estimates
+    /// (never the guaranteed ranges).
     #[arg(long, value_name = "SEED", help_heading = "Sketch")]
     seed: Option<Seed>,
 
-    /// Threads for decoding [default: one per core]; with several inputs, also for counting them
-    /// side by side.
+    /// Threads that decode [default: one per core]; with several inputs, also threads that count.
     ///
-    /// Each of these threads then has a data plane of the full --memory, as that many devices would
-    /// have, and takes every N-th input; their counts are merged at the end. In JSON, planes is
-    /// their number, and memory that of each. Not with --every, --limit and --save-every, which go
-    /// by the order of all inputs, nor with --resume, which goes on in the data plane of the state.
+    /// Each thread that counts has a sketch of the full --memory, as if it were a device of its
+    /// own, and takes every N-th input. Their counts are merged at the end. In JSON, planes is the
+    /// number of sketches, and memory that of each. With --every, --limit, --save-every or
+    /// --resume, one thread counts.
     #[arg(long, value_name = "N", value_parser = threads, help_heading = "Sketch")]
     threads: Option<usize>,
 
-    /// Go on counting from the state in this file.
+    /// Continue counting from the state in this file.
     ///
-    /// The sketch, and the format and weight of its records, are those of the state: what is said
-    /// of them here must agree. The result is the same as if there had been no stop.
+    /// The sketch, the format and the weight are those of the state. Options that are given here
+    /// must agree with it. The result is the same as if there had been no stop.
     #[arg(long, value_name = "STATE", conflicts_with = "audit", help_heading = "State")]
     resume: Option<PathBuf>,
 
-    /// Write the state to this file when the input has ended: for --resume, query, top, inspect and
-    /// merge.
+    /// Save the state to this file at the end, for --resume, query, top, inspect and merge.
     ///
-    /// It is the old file or the new one, whole, whatever happens on the way.
+    /// An old file is replaced only when the new one is complete.
     #[arg(long, value_name = "STATE", help_heading = "State")]
     save: Option<PathBuf>,
 
-    /// Write the state after every N items as well.
+    /// Save the state after every N items as well.
     #[arg(long, value_name = "N", requires = "save", help_heading = "State")]
     save_every: Option<NonZeroU64>,
 
-    /// How many of the most frequent keys to show.
+    /// Number of most frequent keys to show.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20, help_heading = "Answers")]
     top: usize,
 
-    /// Ask for this key, written as it is printed; may be repeated.
+    /// Show the count of this key, written as it is printed; can be repeated.
     #[arg(short, long, value_name = "KEY", help_heading = "Answers")]
     query: Vec<OsString>,
 
-    /// Ask for the keys in this file, one a line; they need not be UTF-8.
+    /// Show the counts of the keys in this file, one per line.
+    ///
+    /// The keys need not be UTF-8.
     #[arg(long, value_name = "FILE", help_heading = "Answers")]
     query_file: Option<PathBuf>,
 
-    /// Sum over the known keys that start so when printed; may be repeated.
+    /// Show the sum of all known keys that start with PREFIX when printed; can be repeated.
     #[arg(long, value_name = "PREFIX", help_heading = "Answers")]
     prefix: Vec<String>,
 
-    /// Show the most frequent keys of the last N epochs as well (an epoch has --interval items; the
-    /// open one counts).
+    /// Show the most frequent keys of the last N epochs as well.
+    ///
+    /// An epoch has --interval items. The open epoch counts as one.
     #[arg(long, value_name = "N", value_parser = epochs, help_heading = "Answers")]
     last: Option<usize>,
 
-    /// Show the keys that changed most: the last epochs (as many as --last, or 16) against as many
-    /// before.
+    /// Show the keys that changed most: the last epochs (as many as --last, or 16) compared with as
+    /// many before.
     #[arg(long, help_heading = "Answers")]
     changes: bool,
 
-    /// Keep this many epochs for questions about time [default: what --last and --changes need].
+    /// Keep this many epochs for --last and --changes [default: as many as they need].
     ///
-    /// Each costs 8 bytes, beside the sketch, for every key that occurs in it; the summary tells
-    /// how much that is.
+    /// An epoch takes 8 bytes of decoder memory for each key that occurs in it. With --resume, it
+    /// must have been given when counting began.
     #[arg(long, value_name = "N", value_parser = epochs, help_heading = "Answers")]
     keep: Option<usize>,
 
-    /// Print every known key as CSV, and nothing else. Escaped on a terminal; elsewhere as --out
-    /// writes it.
+    /// Print every known key as CSV, and nothing else. The same as --out -.
     #[arg(long, conflicts_with_all = ["json", "every", "audit"], help_heading = "Answers")]
     all: bool,
 
-    /// Write every known key to this file: .csv, .jsonl or .parquet.
+    /// Write every known key to this file: .csv, .jsonl or .parquet. `-` prints CSV.
     ///
-    /// Keys are written as they are, without the escapes of the screen (hex:…). CSV holds their
-    /// bytes, quoted where needed. Parquet has a column of text, or of plain binary if a key is not
-    /// valid UTF-8. In JSON, here and with --json, such a key is null and key_hex has its bytes in
-    /// hexadecimal. If writing fails, an old file stays as it was.
-    #[arg(short, long, value_name = "FILE", help_heading = "Answers")]
+    /// `-.jsonl` and `-.parquet` print as well. In a file, keys are written without the escapes of
+    /// the screen (hex:…). CSV has their bytes, quoted where needed. Parquet has a column of text,
+    /// or of binary if a key is not valid UTF-8. In JSON, here and with --json, such a key is null,
+    /// and key_hex has its bytes in hexadecimal. If writing fails, an old file stays as it was.
+    #[arg(short, long, value_name = "FILE", allow_hyphen_values = true, help_heading = "Answers")]
     out: Option<Target>,
 
-    /// Count exactly as well, whatever memory it takes, and print the true errors.
+    /// Count exactly as well, in as much memory as it takes, and show the true errors.
     #[arg(long, help_heading = "Answers")]
     audit: bool,
 
-    /// Print one JSON object. Its warnings are what the summary and standard error would say.
+    /// Print one JSON object. Its warnings are those of the summary and of standard error.
     #[arg(long, help_heading = "Answers")]
     json: bool,
 
-    /// Print an answer as it goes: every 10s (or 500ms, 2m, 1h), or every 100000 items.
+    /// Show the whole summary: entropy, histogram of counts, memory by part, times.
+    #[arg(short, long, help_heading = "Answers")]
+    verbose: bool,
+
+    /// Print an answer while counting: every 10s (or 500ms, 2m, 1h), or every 100000 items.
     #[arg(long, value_name = "PERIOD", help_heading = "Answers")]
     every: Option<Every>,
 }
@@ -211,7 +222,8 @@ Examples:
   zcat access.log.gz | ucl count --format field:1 --memory 64KB
   ucl count access.log.gz --format field:1 --query 10.0.0.1 --query 10.0.0.2
   ucl count sales.csv --format csv:product --weight amount --out sales.parquet
-  ucl count capture.pcapng --format pcap:src --weight bytes --prefix 192.168.
+  ucl count access.log --format combined:path,status --top 10
+  ucl count capture.pcapng --format pcap:src/24 --weight bytes
   tail -f access.log | ucl count --format field:7 --every 10s
   ucl count access.log --format field:7 --interval 4000 --last 8 --changes
   ucl count access.log access.log.1 access.log.2.gz --format field:1 --threads 3
@@ -227,12 +239,31 @@ impl Args {
         self.mode.unwrap_or(Mode::Sketch(self.decoder.unwrap_or_default()))
     }
 
+    /// Where every known key is printed, and nothing else is.
+    fn printed(&self) -> Option<Target> {
+        let to_stdout = self.out.clone().filter(|target| target.path().is_none());
+        to_stdout.or_else(|| self.all.then_some(Target::STDOUT))
+    }
+
+    /// Refuses two things on standard output.
+    fn check_stdout(&self) -> Result<(), Usage> {
+        let prints = self.out.as_ref().is_some_and(|target| target.path().is_none());
+        let other =
+            [(self.json, "--json"), (self.all, "--all"), (self.audit, "--audit"), (self.every.is_some(), "--every")];
+        match other.into_iter().find(|(given, _)| prints && *given) {
+            None => Ok(()),
+            Some((_, option)) => {
+                Err(Usage(format!("--out - and {option} both print to standard output: give one of them")))
+            }
+        }
+    }
+
     /// A second key after one --query is an input that is not there.
     fn once_a_key(&self, error: anyhow::Error) -> anyhow::Error {
         if self.query.is_empty() {
             return error;
         }
-        anyhow::anyhow!("{error} (if this is a key: --query takes one, so write --query before each)")
+        anyhow::anyhow!("{error} (if this is a key, write --query before it: --query takes one key)")
     }
 }
 
@@ -240,7 +271,7 @@ pub fn key_bytes(text: &str) -> Result<KeyFormat, String> {
     match text.parse::<usize>() {
         _ if text == "any" => Ok(KeyFormat::Digest),
         Ok(bytes) if KeyFormat::FIXED_SIZES.contains(&bytes) => Ok(KeyFormat::Fixed(bytes as u8)),
-        _ => Err("keys of 4, 8, 13 or 16 bytes sit in slots as they are; `any` stands for all others".to_owned()),
+        _ => Err("give 4, 8, 13 or 16 if all keys have that size, or `any`".to_owned()),
     }
 }
 
@@ -269,11 +300,12 @@ fn threads(text: &str) -> Result<usize, String> {
 }
 
 fn counter_bits(text: &str) -> Result<CounterBits, String> {
-    let bits: u32 = text.parse().map_err(|_| "a number of bits is wanted: 4, 8, 16 or 32".to_owned())?;
+    let bits: u32 = text.parse().map_err(|_| "give a number of bits: 4, 8, 16 or 32".to_owned())?;
     CounterBits::new(bits).map_err(|error| error.to_string())
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    args.check_stdout()?;
     let stored = args.resume.as_deref().map(|path| resume::open(path, args)).transpose()?;
     let (seed, input) = match &stored {
         None => (args.seed.unwrap_or_else(random_seed), args.input.clone()),
@@ -309,7 +341,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         KeyFormat::Digest | KeyFormat::Code(_) => None,
     };
     check_files(&sources, &options).map_err(|error| args.once_a_key(error))?;
-    check_outputs(args, &sources)?;
+    export::check_outputs(args.out.as_ref(), args.save.as_deref(), &sources)?;
 
     let progress = Arc::new(Progress::default());
     let interrupt = Arc::new(AtomicBool::new(false));
@@ -333,7 +365,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let sketch = if rayon::current_num_threads() > 1 { sketch.pipelined() } else { sketch };
     let counter = Counter::new(sketch, args.audit);
     let live = Mutex::new(Live::new(counter, args.every, args.save_every));
-    let result = every::with_clock(args.every, &live, interrupt, &job, &bar, || {
+    let periods = Periods::new(args.every, args.cut_every);
+    let result = every::with_clock(periods, &live, interrupt, &job, &bar, || {
         read(&sources, &options, &mut |batch| {
             let mut live = live.lock().unwrap_or_else(PoisonError::into_inner);
             bar.update();
@@ -420,7 +453,10 @@ impl Job<'_> {
         answer.planes = Some(self.planes).filter(|&planes| planes > 1);
         answer.weight = answer.weight.filter(|_| self.weighted);
         answer.scale = self.scale;
-        (answer.skipped, answer.no_ip) = (Skipped::of(summary), summary.no_ip);
+        answer.interval = counter.sketch.interval();
+        answer.skipped = Skipped::of(summary);
+        answer.no_ip = summary.no_ip;
+        answer.no_key = summary.no_key;
         answer.zero_weight = summary.zero_weight;
         answer.counting = counted.as_secs_f64();
         answer.seconds = self.start.elapsed().as_secs_f64();
@@ -460,22 +496,26 @@ fn answer(
 ) -> anyhow::Result<()> {
     let args = job.args;
     crate::stored::train_if_not_ready(&mut counter.sketch)?;
-    if args.all {
+    if let Some(target) = args.printed() {
         let view = counter.sketch.query_view()?;
         bar.clear();
-        export::print(&view, job.format)?;
+        target.write(&view, job.format)?;
         if let Some(told) = Skipped::of(summary).told() {
             eprintln!("ucl: skipped {told}");
         }
         if summary.zero_weight > 0 {
             eprintln!("ucl: note: {} of weight 0, not counted", crate::show::counted(summary.zero_weight, "record"));
         }
-        return args.out.as_ref().map_or(Ok(()), |target| target.write(&view, job.format));
+        if summary.no_key > 0 {
+            eprintln!("ucl: note: {} without a key, not counted", crate::show::counted(summary.no_key, "record"));
+        }
+        let to_a_file = args.out.as_ref().filter(|target| target.path().is_some());
+        return to_a_file.map_or(Ok(()), |target| target.write(&view, job.format));
     }
     let (mut answer, view) = job.answer(counter, summary)?;
     answer.self_check = view.self_check()?;
     answer.warnings.extend(early.map(str::to_owned));
-    let text = if args.json { serde_json::to_string(&answer)? + "\n" } else { text::whole(&answer) };
+    let text = if args.json { serde_json::to_string(&answer)? + "\n" } else { text::whole(&answer, args.verbose) };
     if let Some(target) = &args.out {
         target.write(&view, job.format)?;
     }
@@ -548,33 +588,6 @@ fn random_seed() -> Seed {
     let random = RandomState::new();
     let half = |number: u8| u128::from(random.hash_one(number));
     (half(0) | half(1) << 64).into()
-}
-
-/// Fails now if a file cannot be written, rather than after all has been counted; or if it would
-/// replace what is read, or the other one.
-fn check_outputs(args: &Args, sources: &[Source]) -> anyhow::Result<()> {
-    let out = args.out.as_ref().map(Target::path);
-    let read: Vec<&Path> = sources
-        .iter()
-        .filter_map(|source| if let Source::Path(path) = source { Some(&**path) } else { None })
-        .collect();
-    for output in out.into_iter().chain(args.save.as_deref()) {
-        if read.iter().any(|input| is_same_file(input, output)) {
-            return Err(Usage(format!("{} is an input, and would be overwritten", output.display())).into());
-        }
-    }
-    if let (Some(out), Some(save)) = (out, &args.save)
-        && (out == save || is_same_file(out, save))
-    {
-        return Err(Usage(format!("--out and --save are both {}", out.display())).into());
-    }
-    args.out.as_ref().map_or(Ok(()), Target::check)?;
-    args.save.as_deref().map_or(Ok(()), resume::check_target)
-}
-
-/// Whether both are there, and one. (Terminals, pipes and the like can be read and written.)
-fn is_same_file(a: &Path, b: &Path) -> bool {
-    a.is_file() && std::fs::canonicalize(a).is_ok_and(|a| std::fs::canonicalize(b).is_ok_and(|b| a == b))
 }
 
 /// The first Ctrl-C, or request to end, ends the input; the second the program.

@@ -30,7 +30,9 @@ impl Period {
             return Ok(None);
         }
         if !matches!(mode, Mode::Exact | Mode::Sketch(DecoderKind::Delta)) {
-            return Err(Usage(format!("--last, --changes and --keep need the mode exact or delta, not {mode}")));
+            return Err(Usage(format!(
+                "--last, --changes and --keep work with --mode exact or delta, not with {mode}"
+            )));
         }
         let compare = args.changes.then(|| args.last.unwrap_or(COMPARED));
         Ok(Some(Self { last: args.last, compare, top: args.top }))

@@ -14,7 +14,8 @@ use super::counter::Counter;
 /// states in between and a limit are of all inputs in order, and so they need one data plane that
 /// sees them all; and a state that goes on is one.
 pub fn planes(args: &Args, sources: &[Source]) -> usize {
-    let in_order = args.every.is_some() || args.save_every.is_some() || args.input.limit.is_some();
+    let in_order =
+        args.every.is_some() || args.cut_every.is_some() || args.save_every.is_some() || args.input.limit.is_some();
     if in_order || args.resume.is_some() {
         return 1;
     }
@@ -91,6 +92,7 @@ fn joined(a: Result<ReadSummary, ReadError>, b: Result<ReadSummary, ReadError>) 
     sum.skipped += more.skipped;
     sum.first_skip = sum.first_skip.or(more.first_skip);
     sum.no_ip += more.no_ip;
+    sum.no_key += more.no_key;
     sum.zero_weight += more.zero_weight;
     sum.assumed_header = sum.assumed_header.or(more.assumed_header);
     sum.truncated = sum.truncated.or(more.truncated);

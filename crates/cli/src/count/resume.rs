@@ -5,13 +5,15 @@ use std::fmt::Display;
 use std::path::Path;
 
 use ucl_sketch::plan::{Request, default_expected_keys, plan};
-use ucl_sketch::{Config, CounterBits, DecoderKind, KeyFormat, Mode, ReportRule, Shape, UclSketch};
+use ucl_sketch::{Config, CounterBits, DecoderKind, Mode, ReportRule, Shape, UclSketch};
 use ucl_streams::Format;
 
 use super::Args;
 use super::over_time::Period;
 use crate::fail::Usage;
-use crate::stored::{Difference, FORMAT, HEADER, MEMORY, Reading, SCALE, Stored, WEIGHT, earlier_hashes};
+use crate::stored::{
+    DELIMITER, Difference, FORMAT, HEADER, MEMORY, QUOTES, Reading, SCALE, Stored, WEIGHT, earlier_hashes, key_bytes,
+};
 
 /// The number of keys by which the filter was sized, if it was given.
 const EXPECTED_KEYS: &str = "expected keys";
@@ -30,6 +32,12 @@ pub fn label(sketch: &mut UclSketch, args: &Args, format: &Format) {
     }
     if let Some(header) = args.input.header_row() {
         sketch.set_label(HEADER, header.to_string());
+    }
+    if let Some(delimiter) = args.input.delimiter {
+        sketch.set_label(DELIMITER, delimiter.to_string());
+    }
+    if args.input.no_quotes {
+        sketch.set_label(QUOTES, false.to_string());
     }
     if let Some(keys) = args.expected_keys {
         sketch.set_label(EXPECTED_KEYS, keys.to_string());
@@ -93,8 +101,10 @@ pub fn open(path: &Path, args: &Args) -> anyhow::Result<Stored> {
     let (sketch, config) = (&stored.sketch, stored.sketch.config());
     let file = path.display();
     let contradiction = |option: &str, given: &str, has: Option<String>| {
-        let has = has.map_or("none was given".to_owned(), |has| format!("it was {has}"));
-        Usage(format!("--{option} {given} contradicts {file}: {has} when counting began"))
+        let has = has.map_or(format!("without --{option}"), |has| format!("with --{option} {has}"));
+        Usage(format!(
+            "{file} was made {has}, so --{option} {given} cannot continue it: leave the option out, or start a new count"
+        ))
     };
     let same = |option: &str, given: Option<String>, has: Option<String>| match given {
         Some(given) if has.as_ref() != Some(&given) => Err(contradiction(option, &given, has)),
@@ -137,29 +147,8 @@ impl Stored {
         match period.map(|period| period.epochs(args)).filter(|&epochs| epochs > kept) {
             None => Ok(period),
             Some(epochs) => Err(Usage(format!(
-                "that takes {epochs} epochs, but the state keeps {kept}: say --keep {epochs} when counting begins"
+                "{epochs} epochs are needed, but the state keeps {kept}: start a new count with --keep {epochs}"
             ))),
         }
     }
-}
-
-/// As `--key-bytes` takes it.
-pub fn key_bytes(keys: KeyFormat) -> String {
-    match keys {
-        KeyFormat::Fixed(bytes) => bytes.to_string(),
-        KeyFormat::Digest | KeyFormat::Code(_) => "any".to_owned(),
-    }
-}
-
-/// Fails now if the state cannot be saved there, rather than after all has been counted.
-pub fn check_target(path: &Path) -> anyhow::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let problem = if path.is_dir() {
-        "it is a folder"
-    } else if !folder.is_dir() {
-        "there is no such folder"
-    } else {
-        return Ok(());
-    };
-    anyhow::bail!("cannot write {}: {problem}", path.display())
 }

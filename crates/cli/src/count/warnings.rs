@@ -6,16 +6,13 @@ use crate::stored::earlier_hashes;
 
 /// All warnings of an answer.
 pub fn all(answer: &Answer) -> Vec<String> {
-    let lost = lost_unknown(answer).then(|| format!("{LOST_UNKNOWN} of keys was never reported"));
-    let substitute = substitute(answer).map(|why| format!("decoded by {why}"));
+    let lost = lost_unknown(answer).then(|| "an unknown number of keys was missed".to_owned());
     let skipped = answer.skipped.told().map(|told| format!("skipped {told}"));
     let hashes = earlier_hashes(answer.seed).map(|warning| format!("hash functions: {warning}"));
-    let warnings = [lost, more_keys(answer), substitute, unexplained(answer), skipped, no_ip(answer), hashes];
-    warnings.into_iter().flatten().collect()
+    let records = [skipped, no_ip(answer), no_key(answer), hashes];
+    let warnings = [lost, more_keys(answer), substitute(answer), unexplained(answer)].into_iter().chain(records);
+    warnings.flatten().collect()
 }
-
-/// How many keys a full filter has lost.
-pub const LOST_UNKNOWN: &str = "an unknown number";
 
 /// Whether the Bloom filter is so full that it would have lost far more keys than can be estimated.
 pub fn lost_unknown(answer: &Answer) -> bool {
@@ -26,14 +23,12 @@ pub fn lost_unknown(answer: &Answer) -> bool {
 pub fn more_keys(answer: &Answer) -> Option<String> {
     let (known, came, expected) = (answer.keys as u64, answer.keys_came(), answer.expected_keys);
     let far_more = answer.never_reported.is_infinite() || answer.or_more && known > expected.saturating_mul(2);
+    let sized = format!("sized for {} keys", count(expected));
     match (far_more, answer.better_planned) {
-        (true, true) => {
-            Some("far more keys came than planned for: more --memory or --expected-keys would name them".to_owned())
-        }
-        (true, false) => Some("far more keys came than fit: more --memory would name them".to_owned()),
+        (true, true) => Some(format!("{sized}, far more seen: rerun with more --memory, or a larger --expected-keys")),
+        (true, false) => Some(format!("{sized}, far more seen: rerun with more --memory")),
         (false, true) if came > expected.saturating_mul(2) => {
-            let expected = count(expected);
-            Some(format!("planned for {expected}: --expected-keys {came} gives better counts another time"))
+            Some(format!("{sized}, {} seen: rerun with --expected-keys {came}", count(came)))
         }
         (false, _) => None,
     }
@@ -42,14 +37,22 @@ pub fn more_keys(answer: &Answer) -> Option<String> {
 /// The decoder that answered for the one that was asked for.
 pub fn substitute(answer: &Answer) -> Option<String> {
     let (decoder, configured) = (answer.decoder, answer.configured);
-    let why = || format!("{decoder} (for {configured}, which is not trained yet, or does worse here)");
+    let why = || format!("{decoder} answered instead of {configured}, which is not trained yet, or is less exact here");
     (decoder != configured).then(why)
 }
 
 /// Weight that came with keys that nobody knows.
 pub fn unexplained(answer: &Answer) -> Option<String> {
-    let told = || format!("a weight of {} in the sketch fits no known key", count(answer.unexplained));
-    (answer.unexplained > 0).then(told)
+    let what = match answer.weight {
+        None => counted(answer.unexplained, "item") + if answer.unexplained == 1 { " belongs" } else { " belong" },
+        Some(_) => format!("a weight of {} belongs", count(answer.unexplained)),
+    };
+    (answer.unexplained > 0).then(|| format!("{what} to keys that were never named"))
+}
+
+/// Records that have no key, for another reason than being bad.
+pub fn no_key(answer: &Answer) -> Option<String> {
+    (answer.no_key > 0).then(|| counted(answer.no_key, "record") + " without a key: no match, or null")
 }
 
 /// Packets that have no key.

@@ -107,6 +107,8 @@ pub fn mask(text: &str) -> String {
     let line = |line: &str| {
         if line.starts_with(" speed ") {
             " speed     [masked]\n".to_owned()
+        } else if let Some((what, _)) = line.rsplit_once("; ").filter(|_| line.starts_with(" counted ")) {
+            format!("{what}; [masked]\n")
         } else if line.starts_with(" process ") {
             String::new()
         } else if let Some((_, rest)) = line.strip_prefix("after ").and_then(|rest| rest.split_once(" s: ")) {
