@@ -272,6 +272,7 @@ fn the_list_of_methods() {
     ucl-delta    UCL-sketch with every epoch decoded on its own by EM, and added up (this project)
     ucl-cm       UCL-sketch answered by the smallest counter: no equations solved (Cormode and Muthukrishnan, J. Algorithms 2005)
     ucl-exact    a mirrored table whose evictions go up the link: every count is exact (this project)
+    flowcache    a flow cache of whole keys, least recently used out, whose evictions are sent: exact (what NetFlow and IPFIX exporters do (RFC 7011))
     cm           Count-Min: 4 rows of 32-bit counters, the smallest one answers (Cormode and Muthukrishnan, J. Algorithms 2005)
     cu           Count-Min with conservative update: only the smallest counters are raised (Estan and Varghese, SIGCOMM 2002)
     cs           Count Sketch: 4 rows of signed 32-bit counters, the median answers (Charikar, Chen and Farach-Colton, ICALP 2002)

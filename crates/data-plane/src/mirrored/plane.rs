@@ -12,8 +12,12 @@ use crate::plane::MergeError;
 use crate::report::{Cut, CutTotals, KeyFlags, KeyRef, Opening, Report, ReportSink};
 use crate::totals::{StreamTotals, joint_weight};
 
+/// What frames the message that is being sent takes on a device: `ucl_wire::ExportFrames` and the
+/// header that it writes. A test of that crate holds it to this.
+const FRAME_BYTES: usize = 192;
+
 /// Bytes beside the table: none of them depends on the size of the keys.
-pub(crate) const FIXED_BYTES: usize = size_of::<MirroredPlane<4>>() - size_of::<MirroredPart<4>>();
+pub(crate) const FIXED_BYTES: usize = FRAME_BYTES + size_of::<MirroredPlane<4>>() - size_of::<MirroredPart<4>>();
 
 /// Counts every key exactly: what the table evicts is reported, and nothing enters a sketch.
 ///

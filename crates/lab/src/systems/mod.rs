@@ -2,10 +2,12 @@
 //! other systems, and two yardsticks that make no errors.
 
 mod exact;
+mod flow_cache;
 mod ucl;
 mod zoo;
 
 pub use exact::{ExactMap, SendKeys};
+pub use flow_cache::FlowCache;
 pub use ucl::Ucl;
 pub use zoo::Zoo;
 
@@ -70,6 +72,14 @@ pub fn methods() -> Vec<Method> {
         baseline: false,
         variant: false,
         build: |request| Ok(Box::new(Ucl::new(request, Mode::Exact)?)),
+    });
+    methods.push(Method {
+        name: "flowcache",
+        about: "a flow cache of whole keys, least recently used out, whose evictions are sent: exact",
+        reference: "what NetFlow and IPFIX exporters do (RFC 7011)",
+        baseline: false,
+        variant: false,
+        build: |request| Ok(Box::new(FlowCache::new(request)?)),
     });
     methods.extend(zoo::methods());
     methods.extend([

@@ -1,0 +1,74 @@
+//! Everything that a device needs for exact counting is within its budget: what it allocates, and
+//! the plane itself. An allocator that counts says so.
+
+#![allow(unsafe_code, reason = "an allocator that counts has to be one")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ucl_data_plane::mirrored::{MirroredPlane, MirroredShape};
+use ucl_data_plane::{Config, KeyFormat, Report, ReportRule, Shape};
+use ucl_streams::SplitMix64;
+use ucl_wire::{ExportFrames, Header};
+
+struct Counting;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call goes to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        PEAK.fetch_max(held, Ordering::Relaxed);
+        // SAFETY: as the caller promised.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as the caller promised.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// One test, because others would allocate at the same time.
+#[test]
+fn a_device_keeps_to_its_budget() {
+    for budget in [8 << 10, 16 << 10, 64 << 10] {
+        let keys = KeyFormat::Fixed(4);
+        let beside = {
+            let any = MirroredShape::within(1 << 20, keys).unwrap();
+            Shape::mirrored(any, 0, 1).memory(keys).total() - any.memory(keys)
+        };
+        let table = MirroredShape::within(budget - beside, keys).unwrap();
+        let config = Config { keys, shape: Shape::mirrored(table, 0, 1), rule: ReportRule::New, seed: 3.into() };
+        let before = HELD.load(Ordering::Relaxed);
+        PEAK.store(before, Ordering::Relaxed);
+        let mut plane = MirroredPlane::<4>::new(config).unwrap();
+        let mut frames = ExportFrames::new(Header::default());
+        let (mut sent, mut random) = (0, SplitMix64::new(1));
+        let mut sink = |report: Report<'_>| {
+            if let Report::Export(piece) = report {
+                frames.write(piece, &mut |bytes| sent += bytes.len());
+            }
+        };
+        for i in 0..200_000u32 {
+            // Half of the items are of few keys, the others are all different.
+            let key = if i % 2 == 0 { (random.next_u64() % 1_000) as u32 } else { random.next_u64() as u32 };
+            plane.insert(&key.to_le_bytes(), 1, &mut sink).unwrap();
+            if i % 50_000 == 49_999 {
+                plane.cut(&mut sink);
+            }
+        }
+        let peak = PEAK.load(Ordering::Relaxed) - before;
+        // What is not allocated: the plane, and the frame that is open.
+        let whole = peak + size_of_val(&plane) + size_of::<ExportFrames>();
+        assert!(sent > 100_000, "{sent} bytes were sent");
+        assert!(whole <= budget, "{whole} bytes in a budget of {budget}: {}", plane.memory());
+        assert!(plane.memory().total() <= budget && plane.memory().total() > budget * 9 / 10);
+    }
+}
