@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use ucl_sketch::{
-    Base, BloomKind, ByteKey, CounterBits, DecoderKind, Device, Fault, HeavyKind, Hit, LoadError, QueryView, Refused,
-    ReportRule, Settings, Shape, Station, UclSketch, View,
+    Base, BloomKind, ByteKey, CounterBits, DecoderKind, Device, Fault, HeavyKind, Hit, LoadError, Mode, QueryView,
+    Refused, ReportRule, Settings, Shape, Station, UclSketch, View,
 };
 
 /// So small that keys collide everywhere.
@@ -248,4 +248,32 @@ fn the_state_of_one_half_is_not_that_of_another() {
     assert!(matches!(Station::from_bytes(&bytes, Settings::default()), Err(LoadError::Missing { .. })));
     assert!(matches!(UclSketch::from_bytes(&bytes), Err(LoadError::Missing { .. })));
     assert!(matches!(Device::from_bytes(&station.to_bytes().unwrap()), Err(LoadError::Missing { .. })));
+}
+
+/// Exact counting over two machines, with names and codes, saved and loaded on both sides.
+#[test]
+fn exact_counts_cross_the_link() {
+    let mut device = UclSketch::builder().mode(Mode::Exact).memory("6KB").seed(4).device().unwrap();
+    let mut station = Station::new(Settings::default());
+    let mut truth = std::collections::HashMap::<String, u64>::new();
+    for i in 0..20_000u64 {
+        let number = i * i % 2_003;
+        let key = if number % 2 == 0 { number.to_string() } else { format!("/articles/{number}") };
+        device.insert(key.as_bytes(), 1 + i % 3).unwrap();
+        *truth.entry(key).or_default() += 1 + i % 3;
+        if i % 6_000 == 5_999 {
+            device.cut();
+            deliver(&mut device, &mut station);
+            device = Device::from_bytes(&device.to_bytes()).unwrap();
+            station = Station::from_bytes(&station.to_bytes().unwrap(), Settings::default()).unwrap();
+        }
+    }
+    device.cut();
+    deliver(&mut device, &mut station);
+    let view = station.view_at_cut().unwrap();
+    assert_eq!(view.known_keys(), truth.len());
+    for hit in view.iter() {
+        let key = hit.known_key().and_then(|key| key.as_str()).expect("a name").to_owned();
+        assert_eq!((hit.count, hit.lower, hit.upper), (truth[&key], truth[&key], truth[&key]), "{key}");
+    }
 }
