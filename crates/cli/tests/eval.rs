@@ -195,7 +195,7 @@ fn what_is_wrong_with_the_command_line() {
     let folder = Folder::new();
     let failed = |args: &str| folder.run(&format!("eval zipf:1.1:100 {args}")).failed(2);
     insta::assert_snapshot!(failed("--method cm,nope"), @r#"
-    ucl: invalid value 'nope' for '--method <NAME>': there is no method 'nope'; there are ucl-learned, ucl-refined, ucl-lsqr, ucl-lsmr, ucl-omp, ucl-map, ucl-em, ucl-delta, ucl-cm, ucl-exact, cm, cu, cs, asketch, elastic, univmon, nitro, lcm, lcs, flowradar, pr, seq, hist, lss, nitro-line, lcm-trained, lcs-trained, lcm-rnn, lcs-rnn, exact-map, send-keys, and 'all'
+    ucl: invalid value 'nope' for '--method <NAME>': there is no method 'nope'; there are ucl-learned, ucl-refined, ucl-lsqr, ucl-lsmr, ucl-omp, ucl-map, ucl-em, ucl-delta, ucl-cm, ucl-exact, flowcache, cm, cu, cs, asketch, elastic, univmon, nitro, lcm, lcs, flowradar, pr, seq, hist, lss, nitro-line, lcm-trained, lcs-trained, lcm-rnn, lcs-rnn, exact-map, send-keys, and 'all'
 
     For more information, try '--help'.
     "#);
