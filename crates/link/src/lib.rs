@@ -5,8 +5,8 @@
 //!
 //! # Rules
 //!
-//! 1. A sender is a tenant, a stream and an [`Incarnation`] ([`Identity`]). A new incarnation starts
-//!    only where the sender cannot go on exactly where it stopped.
+//! 1. A sender is a tenant, a stream and an [`Incarnation`] ([`Identity`]). A new incarnation
+//!    starts only where the sender cannot go on exactly where it stopped.
 //! 2. An epoch is the unit: its messages travel in one envelope, and count together or not at all.
 //! 3. An envelope is sent only after the sender has it, and the state after it, on its disk.
 //! 4. An acknowledgement means that the collector has the envelope on its disk. Only then does the

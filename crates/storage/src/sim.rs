@@ -9,9 +9,9 @@ use crate::{Storage, check_name};
 /// A simulated disk. Clones are the same disk.
 ///
 /// Every write (append, sync, truncate, replace, remove) is a place where it can crash: see
-/// [`SimDisk::crash_after`]. From a crash to [`SimDisk::reboot`] every call fails. What was appended
-/// but not synced survives in part, and that part may be garbled; a file that was removed may be
-/// there again.
+/// [`SimDisk::crash_after`]. From a crash to [`SimDisk::reboot`] every call fails. What was
+/// appended but not synced survives in part, and that part may be garbled; a file that was removed
+/// may be there again.
 #[derive(Clone, Debug)]
 pub struct SimDisk(Arc<Mutex<Disk>>);
 

@@ -235,7 +235,8 @@ impl Device {
         let counter_bytes = counters * shape.counter_bits.bits() as usize / 8;
         // A changed slot takes its number, a flag, a count of up to ten bytes and its holder.
         let slots = shape.slots as usize * (16 + config.keys.slot_bytes());
-        // A carry takes up to 15 bytes, and most take one or two. Blocks that do not shrink are raw.
+        // A carry takes up to 15 bytes, and most take one or two. Blocks that do not shrink are
+        // raw.
         let carried = self.held.as_ref().map_or(0, |held| held.0.iter().filter(|&&times| times != 0).count());
         self.outgoing_bytes + self.encoder.memory() + counter_bytes + slots + 15 * carried + counters / 8 + 4_096
     }
