@@ -18,6 +18,8 @@ usage: cargo xtask COMMAND
   test             all checks: text and links, formatting, lints, rustdoc, all tests, packages
   explore FROM TO  all tests once for each seed in this range: other random cases for the property tests
   explore checks N random programs against exact counts until N keys are checked, with overflow checks
+  explore simulation N
+                   agents and a collector on disks and networks that fail, N runs against exact counts
   bench            all benchmarks, as ratios within one run
   docs             write the generated files (docs/cli.md, man pages under target/man)
   publish-check    package the published crates as for a release; uploads nothing
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
     let result = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test(),
         ["explore", "checks", number] => checks(number),
+        ["explore", "simulation", number] => simulation(number),
         ["explore", from, to] => explore(from, to),
         ["bench"] => bench(),
         ["docs"] => docs(),
@@ -109,6 +112,14 @@ fn checks(number: &str) -> Result<()> {
     number.parse::<u64>().with_context(|| format!("{number} is not a number of checks"))?;
     let test = "test --locked --config profile.test.overflow-checks=true -p ucl-sketch --test differential";
     cargo_with(&format!("{test} -- --nocapture"), &[(CASES, &cases()), ("UCL_CHECKS", number)])
+}
+
+/// The simulation of agents and a collector, so many runs. The seed of the first comes from
+/// [`CASES`].
+fn simulation(number: &str) -> Result<()> {
+    number.parse::<u64>().with_context(|| format!("{number} is not a number of runs"))?;
+    let test = "test --locked --config profile.test.overflow-checks=true -p ucl-collector --test simulation";
+    cargo_with(&format!("{test} -- --nocapture"), &[("UCL_SEED", &cases()), ("UCL_RUNS", number)])
 }
 
 fn bench() -> Result<()> {

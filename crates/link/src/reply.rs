@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct Reply {
     /// Envelopes up to this number are on the collector's disk: the number of the next one.
     pub durable_seq: u64,
+    /// The checksum of the last of them; 0 if there is none. A sender that has another one there is
+    /// not the one that sent it.
+    pub checksum: u64,
     /// So many more bytes may be sent in the next request; 0 asks for a pause.
     pub window: u64,
     /// Wait at least so long before the next request.

@@ -1,0 +1,133 @@
+//! What an agent is told, and what can go wrong.
+
+use std::io;
+
+use ucl_link::{LinkError, MAX_ENVELOPE, Name};
+use ucl_sketch::{BuildError, Config, Device, LoadError, ReportRule};
+
+/// Bytes of an open epoch's messages at which the agent ends it early, or, if the spool is full,
+/// asks its input to wait. A quarter of the spool where that is less.
+pub const MOST_OPEN: usize = 4 << 20;
+
+/// Settings of an agent.
+#[derive(Clone, Debug)]
+pub struct AgentSettings {
+    /// Whose stream it is.
+    pub tenant: Name,
+    /// The stream.
+    pub stream: Name,
+    /// How keys are read, for whoever shows them.
+    pub format: String,
+    /// The data plane.
+    pub config: Config,
+    /// Items after which an epoch ends.
+    pub cut_items: u64,
+    /// Milliseconds after which an epoch with items ends.
+    pub cut_ms: u64,
+    /// Milliseconds after which the state is written again while an epoch lasts, so that less of a
+    /// pipe is lost, and less of a file read again, when the process is killed.
+    pub checkpoint_ms: u64,
+    /// Bytes of epochs that wait for the collector, at most.
+    pub spool_bytes: u64,
+    /// Bytes of reports that are collected before a message is written in mid-epoch.
+    pub buffer_bytes: usize,
+    /// Bytes of a request, at most; an epoch that is larger goes alone.
+    pub request_bytes: u64,
+}
+
+impl AgentSettings {
+    /// Settings with every default: epochs of 10 seconds or 64,000 items, a spool of 64 MB.
+    pub fn new(tenant: Name, stream: Name, config: Config) -> Self {
+        Self {
+            tenant,
+            stream,
+            format: "lines".into(),
+            config,
+            cut_items: 64_000,
+            cut_ms: 10_000,
+            checkpoint_ms: 10_000,
+            spool_bytes: 64 << 20,
+            buffer_bytes: 64 << 10,
+            request_bytes: 1 << 20,
+        }
+    }
+
+    /// Bytes of an open epoch's messages at which it ends early, or the input waits.
+    pub(crate) fn most_open(&self) -> usize {
+        MOST_OPEN.min(self.spool_bytes as usize / 4)
+    }
+
+    /// Returns an error if an epoch could not be stored or sent.
+    pub(crate) fn check(&self, fresh: &Device) -> Result<(), AgentError> {
+        if self.cut_items == 0 || self.cut_ms == 0 {
+            return Err(AgentError::EmptyEpochs);
+        }
+        if self.config.rule == ReportRule::Paper {
+            return Err(AgentError::PaperRule);
+        }
+        let cut = fresh.largest_cut() as u64;
+        let epoch = cut + MOST_OPEN as u64;
+        // Up to twice what is open may wait when the agent looks.
+        if epoch + MOST_OPEN as u64 > MAX_ENVELOPE as u64 {
+            return Err(AgentError::LargeEpochs { epoch });
+        }
+        let least = 2 * cut;
+        if self.spool_bytes < least {
+            return Err(AgentError::SmallSpool { spool: self.spool_bytes, least });
+        }
+        Ok(())
+    }
+}
+
+/// Why an agent cannot start or go on. What was acknowledged is safe.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// The disk failed: start the agent again, and it goes on from its checkpoint.
+    #[error("the agent's folder: {0}")]
+    Storage(#[from] io::Error),
+    /// Mend the sizes.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The state is of another version or configuration.
+    #[error("the agent's state: {0}")]
+    Load(#[from] LoadError),
+    /// Give the agent a folder of its own, or the settings it had.
+    #[error("the folder holds the state of {found}, but this is {wanted}: use another folder")]
+    OtherStream {
+        /// The folder's.
+        found: String,
+        /// The agent's.
+        wanted: String,
+    },
+    /// Keep the sizes, seed and report rule, or start with an empty folder.
+    #[error(
+        "the folder holds the state of a sketch with other sizes, seed or rule: use another folder, or the same settings"
+    )]
+    OtherConfig,
+    /// Give it more room.
+    #[error("a spool of {spool} bytes is too small: this sketch needs at least {least}")]
+    SmallSpool {
+        /// As set.
+        spool: u64,
+        /// The least for this sketch.
+        least: u64,
+    },
+    /// Make the sketch smaller.
+    #[error("an epoch of this sketch may take {epoch} bytes, but at most {MAX_ENVELOPE} can be sent")]
+    LargeEpochs {
+        /// The most an epoch may take.
+        epoch: u64,
+    },
+    /// Choose at least one item, and one millisecond.
+    #[error("epochs need at least 1 item and 1 ms")]
+    EmptyEpochs,
+    /// Choose another rule.
+    #[error(
+        "the report rule 'paper' sends keys again without end, which an outage has no room for: choose new, refresh or rotate"
+    )]
+    PaperRule,
+    /// An epoch does not fit an envelope: a defect, as epochs end before that.
+    #[error("internal: {0}")]
+    Link(#[from] LinkError),
+}

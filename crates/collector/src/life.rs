@@ -1,0 +1,118 @@
+//! One incarnation of a stream, as the collector knows it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use ucl_link::{Envelope, Identity, Judgement, Received, Sequence, Unseen};
+use ucl_sketch::{Fault, QueryView, Refused, SaveError, Settings, Station};
+
+use crate::answers::EpochInfo;
+use crate::checkpoint::Checkpoint;
+
+pub(crate) struct Life {
+    pub identity: Identity,
+    pub format: String,
+    pub sequence: Sequence,
+    pub station: Station,
+    /// Times of the last epochs, oldest first.
+    pub epochs: VecDeque<EpochInfo>,
+    pub unseen: Option<Unseen>,
+    /// Why nothing more is taken, if so.
+    pub ended: Option<String>,
+    /// Envelopes that are in each of the two states on disk.
+    pub covered: [u64; 2],
+    /// Bytes of the station after its last epoch.
+    pub memory: usize,
+    view: Option<Arc<QueryView>>,
+}
+
+impl Life {
+    pub fn new(identity: Identity, decoding: &Settings) -> Self {
+        Self {
+            identity,
+            format: String::new(),
+            sequence: Sequence::default(),
+            station: Station::new(decoding.clone()),
+            epochs: VecDeque::new(),
+            unseen: None,
+            ended: None,
+            covered: [0; 2],
+            memory: 0,
+            view: None,
+        }
+    }
+
+    /// What was written down, or `None` if it contradicts itself or the settings.
+    pub fn restore(checkpoint: Checkpoint, decoding: &Settings) -> Option<Self> {
+        let Checkpoint { identity, format, sequence, epochs, unseen, station } = checkpoint;
+        let station = Station::from_bytes(&station, decoding.clone()).ok()?;
+        let memory = station.memory().total();
+        // One envelope is one epoch.
+        (station.epochs() == sequence.next()).then_some(())?;
+        Some(Self { format, sequence, station, epochs, unseen, memory, ..Self::new(identity, decoding) })
+    }
+
+    pub fn checkpoint(&self) -> Result<Checkpoint, SaveError> {
+        Ok(Checkpoint {
+            identity: self.identity.clone(),
+            format: self.format.clone(),
+            sequence: self.sequence.clone(),
+            epochs: self.epochs.clone(),
+            unseen: self.unseen,
+            station: self.station.to_bytes()?,
+        })
+    }
+
+    /// Applies an envelope from the log, if it comes next.
+    pub fn replay(&mut self, received: &Received<'_>, kept_epochs: usize) {
+        if self.ended.is_some() || self.sequence.judge(received) != Judgement::Next {
+            return;
+        }
+        let prepared = self.station.prepare(received.envelope.messages.iter().copied());
+        let applied = prepared.and_then(|prepared| self.station.apply(prepared));
+        match applied {
+            Ok(()) => self.took(received, None, kept_epochs),
+            Err(why) => self.ended = Some(why.to_string()),
+        }
+    }
+
+    /// Notes an envelope whose messages the station has applied.
+    pub fn took(&mut self, received: &Received<'_>, received_ms: Option<i64>, kept_epochs: usize) {
+        let Envelope { format, seq, times, items, unseen, .. } = &received.envelope;
+        self.sequence.take(received);
+        if self.format != *format {
+            (*format).clone_into(&mut self.format);
+        }
+        self.epochs.push_back(EpochInfo { seq: *seq, items: *items, times: *times, received_ms });
+        while self.epochs.len() > kept_epochs.max(1) {
+            self.epochs.pop_front();
+        }
+        self.unseen = match (self.unseen, *unseen) {
+            (Some(before), Some(unseen)) => Some(before.and(unseen)),
+            (before, unseen) => before.or(unseen),
+        };
+        self.memory = self.station.memory().total();
+        self.view = None;
+    }
+
+    /// The counts at the last cut.
+    pub fn view(&mut self) -> Result<Arc<QueryView>, Fault> {
+        if let Some(view) = &self.view {
+            return Ok(Arc::clone(view));
+        }
+        let view = Arc::new(self.station.query_view()?);
+        self.view = Some(Arc::clone(&view));
+        Ok(view)
+    }
+
+    /// Whether a state with everything is on the disk.
+    pub fn is_covered(&self) -> bool {
+        self.covered.contains(&self.sequence.next())
+    }
+}
+
+/// What a refused envelope means for its sender.
+pub(crate) fn is_for_good(refused: &Refused, first: bool) -> bool {
+    // A device that is too large, or that cannot be decoded here, is the operator's to mend.
+    !(first && matches!(refused, Refused::Message(_) | Refused::Settings(_) | Refused::Unfit(_)))
+}
