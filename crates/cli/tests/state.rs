@@ -237,3 +237,54 @@ fn killed_while_saving_leaves_a_whole_file() {
     // Leftovers of the killed are in nobody's way.
     folder.run("count --resume s.ucl zipf:1.1:500:3000 --save s.ucl").fine();
 }
+
+/// A state that version 1 wrote: sketches of the library's tests, which are kept for every version.
+fn of_an_earlier_version(name: &str) -> Vec<u8> {
+    std::fs::read(format!("{}/../ucl-sketch/tests/golden/{name}.ucl", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+#[test]
+fn a_state_of_an_earlier_version_says_that_it_keeps_its_hash_functions() {
+    const SAID: &str = "those of an earlier version, which the state keeps";
+    let folder = Folder::with("old.ucl", of_an_earlier_version("v1-em"));
+    folder.write("more", "one\ntwo\n");
+    // Every command that goes on with it or looks at it says so, in text and in JSON.
+    let inspected = folder.run("inspect old.ucl").fine();
+    let line = inspected.lines().find(|line| line.starts_with(" hashes ")).expect("a line about hashes");
+    assert!(line.contains(SAID), "{inspected}");
+    assert_eq!(folder.run("inspect old.ucl --json").json()["hashing"], 1);
+    for args in ["count --resume old.ucl more --save new.ucl --json", "count --resume new.ucl more --json"] {
+        let run = folder.run(args);
+        assert_eq!(run.code, 0, "{}", run.err);
+        assert!(run.err.contains("hash functions: ") && run.err.contains(SAID), "{args}: {}", run.err);
+        let answer: Value = serde_json::from_str(&run.out).unwrap();
+        let warnings = answer["warnings"].as_array().unwrap();
+        assert!(warnings.iter().any(|warning| warning.as_str().unwrap().contains(SAID)), "{answer}");
+    }
+    // Saved anew, it is of this version, with the functions it had.
+    let saved = folder.run("inspect new.ucl --json").json();
+    assert_eq!((&saved["version"], &saved["hashing"]), (&json!(2), &json!(1)));
+    // One that began with this version says nothing of the kind.
+    folder.run("count more --seed 1 --save fresh.ucl").fine();
+    assert!(!folder.run("inspect fresh.ucl").fine().contains(SAID));
+    assert_eq!(folder.run("inspect fresh.ucl --json").json()["hashing"], 2);
+    assert_eq!(folder.run("count --resume fresh.ucl more --json").json()["warnings"], json!([]));
+}
+
+#[test]
+fn states_of_different_hash_functions_do_not_merge() {
+    let folder = Folder::with("old.ucl", of_an_earlier_version("v1-em"));
+    folder.write("carried-on.ucl", of_an_earlier_version("v2-em-earlier-hashes"));
+    folder.write("new.ucl", of_an_earlier_version("v2-em"));
+    for old in ["old.ucl", "carried-on.ucl"] {
+        for args in [format!("merge {old} new.ucl -o both.ucl"), format!("merge new.ucl {old} -o both.ucl")] {
+            let message = folder.run(&args).failed(2);
+            assert!(message.contains("hash functions"), "{args}: {message}");
+            assert!(!folder.path().join("both.ucl").exists(), "{args}");
+        }
+    }
+    // What an earlier version began merges with itself, whichever version wrote it.
+    let merged = folder.run("merge old.ucl carried-on.ucl -o both.ucl");
+    assert_eq!(merged.code, 0, "{}", merged.err);
+    assert_eq!(folder.run("inspect both.ucl --json").json()["hashing"], 1);
+}

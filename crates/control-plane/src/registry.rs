@@ -333,6 +333,8 @@ impl Registry {
         let seed = &self.seed;
         let identities = &self.identities;
         let identity = |id: u32| &identities[id as usize * bytes..][..bytes];
+        // A registry that was taken from a live plane has one.
+        self.table.clear();
         for id in 0..hashes.len() as u32 {
             let own = identity(id);
             let of = |&id: &u32| hash(seed, identity(id));

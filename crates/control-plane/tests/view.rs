@@ -106,3 +106,27 @@ fn a_peek_of_another_data_plane_is_an_error_that_changes_nothing() {
     assert_eq!(control.fault(), None);
     assert_eq!(control.view(|sink| data.peek(sink)).unwrap().all().collect::<Vec<_>>(), answers);
 }
+
+/// A state that was never written down is as good as one that was read.
+#[test]
+fn a_state_of_a_live_plane_is_restored() {
+    for decoder in [DecoderKind::Em, DecoderKind::Delta] {
+        let (mut data, mut control) = planes(decoder);
+        for n in 0..1_500u32 {
+            data.insert(&(n * n % 701).to_le_bytes(), 1, &mut control).unwrap();
+            if n % 400 == 399 {
+                data.cut(&mut control);
+            }
+        }
+        data.change(Config { seed: 2.into(), ..config() }, &mut control).unwrap();
+        for n in 0..300u32 {
+            data.insert(&(n % 97).to_le_bytes(), 2, &mut control).unwrap();
+        }
+        let config = *data.config();
+        let mut again = ControlPlane::restore(config, control.settings().clone(), control.state().unwrap()).unwrap();
+        assert_eq!(written(&again), written(&control), "{decoder}");
+        let answers =
+            |control: &mut ControlPlane| control.view(|sink| data.peek(sink)).unwrap().all().collect::<Vec<_>>();
+        assert_eq!(answers(&mut again), answers(&mut control), "{decoder}");
+    }
+}

@@ -1,6 +1,7 @@
 //! A stream held in memory, with its exact counts: read once, measured many times.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use ucl_sketch::KeyFormat;
 use ucl_streams::{Batch, BatchBuf, ExactCounts, ReadError, ReadErrorKind, ReadOptions, ReadSummary, Source, read};
@@ -24,12 +25,16 @@ pub struct Recording {
     stream: BatchBuf,
     truth: ExactCounts,
     summary: ReadSummary,
-    cut_off: Option<String>,
+    cut_off: Option<Arc<ReadErrorKind>>,
 }
 
 impl Recording {
-    /// Reads all sources in order as one stream. If an input is cut off, its readable part counts,
-    /// and [`Recording::cut_off`] reports it.
+    /// Reads all sources in order as one stream. If an error ends the reading, the items before it
+    /// count, and [`Recording::cut_off`] reports it.
+    ///
+    /// # Errors
+    ///
+    /// The error that ended the reading, if there are no items before it.
     pub fn read(sources: &[Source], options: &ReadOptions) -> Result<Self, ReadError> {
         let name = sources.iter().map(ToString::to_string).collect::<Vec<_>>().join(" + ");
         let mut recording = Self::new(name);
@@ -39,14 +44,14 @@ impl Recording {
         });
         match result {
             Ok(summary) => {
-                recording.cut_off.clone_from(&summary.truncated);
+                recording.cut_off = summary.truncated.clone().map(ReadErrorKind::Truncated).map(Arc::new);
                 recording.summary = summary;
             }
-            Err(ReadError { kind: ReadErrorKind::Truncated(message), summary }) if !recording.stream.is_empty() => {
-                recording.cut_off = Some(message);
+            Err(error) if recording.stream.is_empty() => return Err(error),
+            Err(ReadError { kind, summary }) => {
+                recording.cut_off = Some(Arc::new(kind));
                 recording.summary = *summary;
             }
-            Err(error) => return Err(error),
         }
         Ok(recording)
     }
@@ -93,8 +98,8 @@ impl Recording {
         &self.summary
     }
 
-    /// Returns the reason why the stream is shorter than its input, if it is.
-    pub fn cut_off(&self) -> Option<&str> {
+    /// Returns the error that ended the reading before the end of the input, if one did.
+    pub fn cut_off(&self) -> Option<&ReadErrorKind> {
         self.cut_off.as_deref()
     }
 

@@ -214,7 +214,7 @@ impl Library {
             let recording = Recording::read(std::slice::from_ref(&shelf.source), &shelf.options);
             let recording = recording.map_err(|error| error.to_string())?;
             match recording.cut_off() {
-                Some(why) => Err(why.to_owned()),
+                Some(why) => Err(why.to_string()),
                 None => Ok(Arc::new(recording)),
             }
         };
