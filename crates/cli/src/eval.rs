@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ucl_lab::plot::{PlotFormat, plot};
+use ucl_lab::plot::{check_name, plot};
 use ucl_lab::process::peak_resident_bytes;
 use ucl_lab::{Experiment, Job, Method, Options, Recording, Registry, Row, Spread, Summary, measure};
 use ucl_sketch::{Base, Bytes, CounterBits, HeavyKind, ReportRule, Shape};
@@ -121,7 +121,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Methods")]
     threads: Option<usize>,
 
-    /// Draw the errors into this .svg or .png file.
+    /// Draw the errors into this .svg file.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     plot: Option<PathBuf>,
 
@@ -145,7 +145,7 @@ Examples:
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(path) = &args.plot {
-        PlotFormat::of(path).map_err(Usage::because)?;
+        check_name(path).map_err(Usage::because)?;
     }
     if matches!(args.shape, Some(ShapeChoice::ByHand(_))) && !args.memory.is_empty() {
         return Err(Usage::because("a --shape by hand takes the bytes that it takes: leave --memory out").into());
@@ -169,7 +169,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     match stream.cut_off() {
         None => Ok(()),
-        Some(why) => anyhow::bail!("{why}; the figures cover the {} items before", show::count(stream.items())),
+        Some(why) => {
+            let covered = show::counted(stream.items(), "item");
+            anyhow::bail!("{why}{}; the figures cover the {covered} before", input::remedy(why))
+        }
     }
 }
 
@@ -274,6 +277,7 @@ fn report(stream: &Recording, rows: &[Row], args: &Args) -> String {
         "ARE",
         "WMRD",
         "entropy error",
+        "entropy, all keys",
         "coverage",
         "bound width",
         "violations",
@@ -334,6 +338,7 @@ fn cells(summary: &Summary<'_>) -> Vec<String> {
         cell(|row| row.are, error),
         cell(|row| row.wmrd, error),
         cell(|row| row.entropy_error, error),
+        cell(|row| row.entropy_error_all_keys, error),
         cell(|row| row.coverage, |spread| format!("{:.2}%", 100.0 * spread.mean)),
         cell(|row| row.bound_width, mean),
         summary.violations().map_or_else(|| "-".to_owned(), show::count),

@@ -16,7 +16,7 @@ use crate::show;
 ///
 /// What a job finds is stored as soon as it is done: a run that was stopped goes on where it was,
 /// and a second one only draws. Results go to OUT: report.html, a folder of tables (.md, .csv) and
-/// figures (.svg, .png) for each experiment, and one dated file of everything under runs.
+/// figures (.svg) for each experiment, and one dated file of everything under runs.
 #[derive(clap::Args)]
 #[command(after_help = after_help())]
 pub struct Args {

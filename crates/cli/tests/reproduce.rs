@@ -15,7 +15,7 @@ fn an_experiment_from_the_command_line() {
         "{}",
         run.out
     );
-    for file in ["report.html", "convergence/loss.svg", "convergence/loss.png", "convergence/convergence.csv"] {
+    for file in ["report.html", "convergence/loss.svg", "convergence/convergence.csv"] {
         assert!(folder.path().join("results").join(file).exists(), "{file}");
     }
     let again = folder.run("reproduce convergence --slice --out results");

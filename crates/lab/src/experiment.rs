@@ -210,6 +210,7 @@ fn judge(system: &dyn System, stream: &Recording, row: &mut Row) {
     row.are = Some(errors.are);
     row.wmrd = Some(errors.wmrd);
     row.entropy_error = Some(errors.entropy_error);
+    row.entropy_error_all_keys = Some(errors.entropy_error_all_keys);
     row.bound_violations = (bounded > 0).then_some(violations);
     row.bound_width = (bounded > 0).then(|| width as f64 / bounded as f64);
     row.coverage = (asked > 0).then(|| known as f64 / asked as f64);

@@ -11,7 +11,15 @@
 //! ```
 //!
 //! `i` runs from 1 to the larger of the two maxima, so a key that is estimated at 0 is in no
-//! `n*(i)`. Only frequencies that occur take part in the sums (all other terms are 0), so a key of
+//! `n*(i)`. For the entropy there are two conventions on such keys, and both are given:
+//!
+//! - [`Errors::entropy_error`] follows the formula as printed: `p*(i) = n*(i) / Σ_j n*(j)`, so they
+//!   are not in the denominator either. An estimate that drops rare keys then has too large a share
+//!   of frequent ones, and its error is large however exact the other keys are.
+//! - [`Errors::entropy_error_all_keys`] is what the authors' code computes: `p*(i) = n*(i) / n`,
+//!   over all keys of the stream. What the paper prints is to be compared with this one.
+//!
+//! Where no key is estimated at 0 the two are the same. Only frequencies that occur take part in the sums (all other terms are 0), so a key of
 //! a billion costs no more than a key of one.
 //!
 //! The `i` in front of each term of the entropy is the paper's; it is not Shannon's entropy of the
@@ -20,7 +28,7 @@
 
 use std::collections::BTreeMap;
 
-/// Four errors of a set of estimates.
+/// Errors of a set of estimates.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Errors {
     /// Average absolute error.
@@ -29,8 +37,11 @@ pub struct Errors {
     pub are: f64,
     /// Weighted mean relative difference of the frequency distributions, from 0 to 2.
     pub wmrd: f64,
-    /// Absolute error of the entropy.
+    /// Absolute error of the entropy by the paper's formula: keys that are estimated at 0 are left
+    /// out.
     pub entropy_error: f64,
+    /// Absolute error of the entropy by the authors' code: shares are of all keys.
+    pub entropy_error_all_keys: f64,
 }
 
 /// How many keys have each frequency; keys of frequency 0 are not counted.
@@ -75,11 +86,14 @@ impl ErrorMeter {
     /// Returns the errors over all keys so far; 0 if there are none.
     pub fn errors(&self) -> Errors {
         let n = self.keys.max(1) as f64;
+        let known = |histogram: &Histogram| histogram.values().sum::<u64>() as f64;
+        let truth = entropy(&self.truth, n);
         Errors {
             aae: self.absolute as f64 / n,
             are: self.relative / n,
             wmrd: wmrd(&self.truth, &self.estimated),
-            entropy_error: (entropy(&self.truth) - entropy(&self.estimated)).abs(),
+            entropy_error: (truth - entropy(&self.estimated, known(&self.estimated))).abs(),
+            entropy_error_all_keys: (truth - entropy(&self.estimated, n)).abs(),
         }
     }
 }
@@ -92,9 +106,8 @@ fn wmrd(truth: &Histogram, estimated: &Histogram) -> f64 {
     (common + only_estimated) as f64 / (keys.max(1) as f64 / 2.0)
 }
 
-/// The paper's entropy of a distribution of frequencies.
-fn entropy(histogram: &Histogram) -> f64 {
-    let keys = histogram.values().sum::<u64>() as f64;
+/// The paper's entropy of a distribution of frequencies, as shares of that many keys.
+fn entropy(histogram: &Histogram, keys: f64) -> f64 {
     let term = |(&i, &n): (&u64, &u64)| {
         let p = n as f64 / keys;
         i as f64 * p * p.log2()
@@ -125,7 +138,27 @@ mod tests {
         assert_eq!((got.aae, got.wmrd), (0.5, 1.0));
     }
 
+    /// One frequent key, and rare ones that are all lost: by the formula the frequent key is all
+    /// there is, and has no entropy left.
+    #[test]
+    fn lost_keys_are_in_one_denominator_only() {
+        let mut pairs = vec![(1_000, 1_000)];
+        pairs.resize(1 + 99, (1, 0));
+        let got = errors(&pairs);
+        let rare = -0.99 * 0.99f64.log2();
+        let frequent = -1_000.0 * 0.01 * 0.01f64.log2();
+        assert!((got.entropy_error - (rare + frequent)).abs() < 1e-9, "{got:?}");
+        assert!((got.entropy_error_all_keys - rare).abs() < 1e-9, "{got:?}");
+        assert!(got.entropy_error > 1_000.0 * got.entropy_error_all_keys);
+    }
+
     proptest! {
+        #[test]
+        fn both_entropies_agree_where_no_key_is_lost(pairs in prop::collection::vec((1u64..90, 1u64..90), 1..50)) {
+            let got = errors(&pairs);
+            prop_assert_eq!(got.entropy_error, got.entropy_error_all_keys);
+        }
+
         #[test]
         fn exact_answers_have_no_error(truth in prop::collection::vec(1u64..1000, 1..50)) {
             let pairs: Vec<_> = truth.iter().map(|&f| (f, f)).collect();

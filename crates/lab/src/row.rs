@@ -30,8 +30,12 @@ pub struct Row {
     pub are: Option<f64>,
     /// Weighted mean relative difference.
     pub wmrd: Option<f64>,
-    /// Absolute error of the entropy.
+    /// Absolute error of the entropy by the paper's formula, which leaves keys that are estimated
+    /// at 0 out.
     pub entropy_error: Option<f64>,
+    /// Absolute error of the entropy by the authors' code, whose shares are of all keys.
+    #[serde(default)]
+    pub entropy_error_all_keys: Option<f64>,
     /// Share of the distinct keys that the control plane knows by name.
     pub coverage: Option<f64>,
     /// Number of keys whose true count is outside its bounds: a bug if not 0.

@@ -12,6 +12,7 @@ struct Case {
     are: f64,
     wmrd: f64,
     entropy_error: f64,
+    entropy_error_all_keys: f64,
 }
 
 #[test]
@@ -27,6 +28,7 @@ fn agrees_with_numpy() {
             ("are", got.are, case.are),
             ("wmrd", got.wmrd, case.wmrd),
             ("entropy_error", got.entropy_error, case.entropy_error),
+            ("entropy_error_all_keys", got.entropy_error_all_keys, case.entropy_error_all_keys),
         ];
         for (metric, got, want) in pairs {
             assert!((got - want).abs() <= 1e-9 * want.abs().max(1.0), "{}: {metric} {got}, NumPy {want}", case.name);

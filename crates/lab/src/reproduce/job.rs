@@ -171,6 +171,7 @@ impl Finding {
             ("are", row.are),
             ("wmrd", row.wmrd),
             ("entropy_error", row.entropy_error),
+            ("entropy_error_all_keys", row.entropy_error_all_keys),
             ("coverage", row.coverage),
             ("bound_violations", row.bound_violations.map(|n| n as f64)),
             ("bound_width", row.bound_width),

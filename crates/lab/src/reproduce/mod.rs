@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Spec -> jobs -> (skip what the store has) -> Outcome, one line each in jobs/SPEC.jsonl
-//!              outcomes -> tables (.md, .csv), figures (.svg, .png), report.html, a dated result
+//!              outcomes -> tables (.md, .csv), figures (.svg), report.html, a dated result
 //! ```
 //!
 //! - A [`Spec`](crate::specs::Spec) is one experiment: a plan of [`Job`]s and what is to be seen of

@@ -21,12 +21,10 @@ pub(super) fn write_spec(out: &Path, result: &SpecResult) -> Result<Presentation
     }
     for (name, _, figure) in &shown.figures {
         std::fs::create_dir_all(&folder).map_err(|why| ReproduceError::Write { path: folder.clone(), why })?;
-        for end in ["svg", "png"] {
-            // A figure whose jobs all failed has nothing to show.
-            match figure.save(&folder.join(format!("{name}.{end}"))) {
-                Err(PlotError::Nothing) => {}
-                saved => saved?,
-            }
+        // A figure whose jobs all failed has nothing to show.
+        match figure.save(&folder.join(format!("{name}.svg"))) {
+            Err(PlotError::Nothing) => {}
+            saved => saved?,
         }
     }
     Ok(shown)

@@ -45,6 +45,10 @@ pub(super) fn errors(outcomes: &[Outcome], label: &str) -> Presentation {
         let caption = format!("The four errors on {dataset}, by memory.");
         shown.figures.push((dataset.to_owned(), caption, error_figure(outcomes, dataset)));
         shown.tables.extend(ERRORS.map(|(name, title)| by_memory(outcomes, dataset, name, title)));
+        if outcomes.iter().any(|outcome| outcome.finding.figures.contains_key("entropy_error_all_keys")) {
+            let title = "entropy error with shares of all keys (the authors' code)";
+            shown.tables.push(by_memory(outcomes, dataset, "entropy_error_all_keys", title));
+        }
     }
     shown
 }

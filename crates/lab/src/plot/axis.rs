@@ -1,6 +1,6 @@
 //! From figures to places, and which of them get a tick.
 
-use super::super::page::{decades, tick};
+use super::numbers::{decades, tick};
 
 /// Scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
