@@ -374,8 +374,14 @@ fn the_papers_variant_decodes_all_columns_together() {
     both.insert(&stream, 500);
     let view = both.view();
     assert_eq!(view.all().filter(|(_, answer)| answer.estimate.abs_diff(120) <= 6).count(), 50);
-    // The counters go on: both halves are in the window's newest snapshot, in the learned decoder's
-    // case.
+}
+
+/// The counters go on: both halves are in the window's newest snapshot.
+#[cfg(feature = "learned")]
+#[test]
+fn the_papers_variant_trains_on_all_counters() {
+    let shape = Shape { slots: 4, width: 512, ..Shape::PAPER_64KB };
+    let stream: Stream = (0..3_000u32).map(|i| (i % 50, 1)).collect();
     let learned = Settings { window: 8, ..settings(DecoderKind::Learned, ChangeKind::PaperColumns) };
     let mut both = Both::new(config(shape, 0, 1), learned);
     both.insert(&stream, 500);

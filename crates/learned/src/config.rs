@@ -138,6 +138,9 @@ fn check_size(field: &'static str, value: usize) -> Result<(), ConfigError> {
 /// Error of a network that cannot be built.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum ConfigError {
+    /// This build has no network: the feature `network` of this crate is off.
+    #[error("this program was built without the network: build it with the feature `learned` of ucl-sketch")]
+    NotBuilt,
     /// A size is zero or over [`MAX_SIZE`].
     #[error("{field} is {value}, but must be from 1 to {most}")]
     Size {

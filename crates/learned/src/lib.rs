@@ -40,6 +40,11 @@
 //! are settings of [`Config`]: `shared_buckets: false` (SA), `equivariant: false` (EQ),
 //! `lambda: 0.0` (SR).
 //!
+//! # Features
+//!
+//! `network` (default) builds the network, with `gemm` and `safetensors`. Without it only the
+//! settings are here, and a [`Solver`] cannot be created.
+//!
 //! # When it fails
 //!
 //! * Before training has seen the present mixture of keys: a fresh network answers about half the
@@ -70,27 +75,44 @@
 //! alone and sums are added in order, so the number of threads changes no bit. CPUs with other
 //! vector units round matrix products differently.
 
+#[cfg(not(feature = "network"))]
+mod absent;
+#[cfg(feature = "network")]
 mod adam;
 mod checkpoint;
 mod config;
+#[cfg(feature = "network")]
 mod kernels;
+#[cfg(feature = "network")]
 mod loss;
+#[cfg(feature = "network")]
 mod matmul;
+#[cfg(feature = "network")]
 mod network;
 mod normalise;
+#[cfg(feature = "network")]
 mod plan;
 mod problem;
+#[cfg(feature = "network")]
 mod rng;
+#[cfg(feature = "network")]
 mod solver;
-#[cfg(test)]
+#[cfg(feature = "network")]
+mod system;
+#[cfg(all(test, feature = "network"))]
 mod tests;
+#[cfg(feature = "network")]
 mod trainer;
+mod training;
+#[cfg(feature = "network")]
 mod transform;
 
+#[cfg(not(feature = "network"))]
+pub use absent::{Encoded, Solver};
 pub use checkpoint::{CheckpointError, Contents};
 pub use config::{Config, ConfigError, MAX_PARAMETERS, MAX_SIZE, Shape};
-pub use loss::Losses;
 pub use normalise::scale;
 pub use problem::{Problem, ProblemError, Snapshot};
+#[cfg(feature = "network")]
 pub use solver::{Encoded, Solver};
-pub use trainer::{Cancel, EpochReport, Keep, Stop, TrainBudget, TrainReport};
+pub use training::{Cancel, EpochReport, Keep, Losses, Stop, TrainBudget, TrainReport};

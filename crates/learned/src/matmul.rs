@@ -1,4 +1,4 @@
-//! Matrix products on the `gemm` crate, behind views whose bounds are checked once per product.
+//! Matrix products on the `gemm-f32` crate, behind views whose bounds are checked once per product.
 //!
 //! Every product runs on the calling thread: we split over buckets or output rows ourselves, in
 //! parts fixed by the problem, so that results do not depend on the number of threads.
@@ -82,28 +82,35 @@ pub(crate) fn matmul(dst: ViewMut<'_>, into: Into, a: View<'_>, b: View<'_>) {
     // SAFETY: the three assertions above bound every element that gemm touches (strides are
     // non-negative, so the last element has the largest offset); `dst` is borrowed mutably and
     // cannot alias `a` or `b`.
-    unsafe {
-        gemm::gemm(
+    let mut multiply = |m, n, (dst_cs, dst_rs), lhs: View<'_>, rhs: View<'_>| unsafe {
+        gemm_f32::gemm::f32::get_gemm_fn()(
             m,
             n,
             k,
             dst.data.as_mut_ptr(),
-            1,
-            dst.row_stride as isize,
+            dst_cs,
+            dst_rs,
             into == Into::Add,
-            a.data.as_ptr(),
-            a.col_stride as isize,
-            a.row_stride as isize,
-            b.data.as_ptr(),
-            b.col_stride as isize,
-            b.row_stride as isize,
-            1.0f32,
-            1.0f32,
+            lhs.data.as_ptr(),
+            lhs.col_stride as isize,
+            lhs.row_stride as isize,
+            rhs.data.as_ptr(),
+            rhs.col_stride as isize,
+            rhs.row_stride as isize,
+            1.0,
+            1.0,
             false,
             false,
             false,
-            gemm::Parallelism::None,
+            gemm_common::Parallelism::None,
         );
+    };
+    // The kernel prefers columns without gaps, and ours are the rows: it is given the transpose.
+    let row_stride = dst.row_stride as isize;
+    if row_stride > 1 {
+        multiply(n, m, (row_stride, 1), b.transposed(), a.transposed());
+    } else {
+        multiply(m, n, (1, row_stride), a, b);
     }
 }
 

@@ -27,10 +27,3 @@ pub fn scale(shape: Shape, counters: &[f64]) -> f64 {
     let row_max = |row: &[f64]| row.iter().fold(0.0f64, |max, c| max.max(c.abs()));
     counters.chunks_exact(shape.width).map(row_max).reduce(f64::min).unwrap_or(0.0)
 }
-
-/// Where counter `row * width + column` stands in the encoder's input: column by column, the rows
-/// side by side, so that the layers over a row see all rows in one product.
-#[inline]
-pub(crate) fn input_position(shape: Shape, counter: usize) -> usize {
-    (counter % shape.width) * shape.rows + counter / shape.width
-}

@@ -12,7 +12,7 @@
 use std::ops::Range;
 
 use crate::network::parameters::Layout;
-use crate::problem::System;
+use crate::system::System;
 
 /// Columns of a chunk's products.
 const CHUNK_COLUMNS: usize = 96;

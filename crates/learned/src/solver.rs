@@ -8,8 +8,9 @@ use crate::network::embedding::{Codes, Embedding};
 use crate::network::encoder::Encoding;
 use crate::network::parameters::Layout;
 use crate::normalise::scale;
-use crate::problem::{ProblemError, normalised};
+use crate::problem::ProblemError;
 use crate::rng::Rng;
+use crate::system::normalised;
 
 /// Learned solver `D: y -> x` of one sketch.
 ///

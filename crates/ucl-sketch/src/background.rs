@@ -19,6 +19,7 @@ use ucl_wire::{Encoder, EncoderState, Message, Receiver};
 
 use crate::builder::BuildError;
 use crate::sketch::Out;
+#[cfg(feature = "state")]
 use crate::state::LoadError;
 
 /// More waiting messages than this, and delta adds epochs together.
@@ -82,6 +83,7 @@ impl Background {
         Self::run(control, train_every, Receiver::new(0), |out| Ok(Encoder::new(0, config, out)?))
     }
 
+    #[cfg(feature = "state")]
     /// Goes on with a control plane and an encoder that were stopped. It was made for
     /// [`Background::settings`].
     pub fn resume(mut control: ControlPlane, state: EncoderState) -> Result<Self, LoadError> {
@@ -91,6 +93,7 @@ impl Background {
         Self::run(control, train_every, receiver, |out| Ok(Encoder::restore(config, state, out)?))
     }
 
+    #[cfg(feature = "state")]
     /// The settings of the whole: those of the control plane, and when the trainer trains.
     pub fn settings(&mut self) -> Settings {
         let train_every = self.train_every;

@@ -415,8 +415,19 @@ impl<K: Key> Builder<K> {
     }
 }
 
-/// 128 bits from the system's randomness, which keys the standard library's hash maps.
-fn random_seed() -> u128 {
+/// Returns 128 random bits for [`Builder::seed`], where several sketches need the same seed.
+///
+/// ```
+/// use ucl_sketch::{UclSketch, random_seed};
+///
+/// let seed = random_seed();
+/// let mut monday = UclSketch::builder().memory("16KB").seed(seed).build()?;
+/// let tuesday = UclSketch::builder().memory("16KB").seed(seed).build()?;
+/// monday.merge(tuesday)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn random_seed() -> u128 {
+    // The system's randomness keys the standard library's hash maps.
     let random = RandomState::new();
     let half = |number: u8| u128::from(random.hash_one(number));
     half(0) | half(1) << 64

@@ -47,18 +47,20 @@ mod pipeline;
 pub mod plan;
 mod plane;
 mod sketch;
+#[cfg(feature = "state")]
 pub mod state;
 mod station;
 mod view;
 
 pub use background::NoThread;
-pub use builder::{BuildError, Builder, Execution};
+pub use builder::{BuildError, Builder, Execution, random_seed};
 pub use bytes::{Bytes, ParseBytesError};
 pub use device::{Device, Outgoing};
 pub use hit::Hit;
 pub use key::{AsKey, ByteKey, Key, KeyName};
 pub use mode::{Mode, UnknownMode};
 pub use sketch::{ChangeError, MergeError, Size, UclSketch};
+#[cfg(feature = "state")]
 pub use state::{LoadError, SaveError};
 pub use station::{Prepared, Refused, Station};
 pub use ucl_control_plane::{

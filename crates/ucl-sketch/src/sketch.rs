@@ -130,6 +130,7 @@ impl Control {
 
 mod change;
 mod merge;
+mod once;
 
 pub use change::{ChangeError, Size};
 pub use merge::MergeError;
@@ -207,7 +208,7 @@ impl<K: Key> UclSketch<K> {
     pub fn insert_weighted(&mut self, key: impl AsKey<K>, weight: u64) -> Result<(), InsertError> {
         let plane = &mut self.plane;
         let control = &mut self.control;
-        key.with_key_bytes(|bytes| with_sink!(control, sink => plane.insert(bytes, weight, sink)))?;
+        key.with_key_bytes(|bytes| control.insert(plane, bytes, weight))?;
         self.passed(1);
         Ok(())
     }
@@ -295,7 +296,7 @@ impl<K: Key> UclSketch<K> {
             let plane = &mut self.plane;
             let keys = &keys[part.start * key_bytes..part.end * key_bytes];
             let weights = weights.map(|weights| &weights[part]);
-            with_sink!(&mut self.control, sink => plane.insert_batch(key_bytes, here, keys, weights, sink))?;
+            self.control.insert_batch(plane, key_bytes, here, keys, weights)?;
             self.passed(here as u64);
             done += here;
         }
@@ -312,8 +313,7 @@ impl<K: Key> UclSketch<K> {
 
     /// Ends the epoch now. Happens by itself every `interval` items.
     pub fn cut(&mut self) {
-        let plane = &mut self.plane;
-        with_sink!(&mut self.control, sink => plane.cut(sink));
+        self.control.cut(&mut self.plane);
         self.start_epoch();
     }
 
@@ -339,8 +339,7 @@ impl<K: Key> UclSketch<K> {
     /// # Errors
     /// If the counters contradict each other, which only a defect of this library brings about.
     pub fn query_view(&mut self) -> Result<QueryView, Fault> {
-        let plane = &self.plane;
-        self.control.with(|control| control.view(|sink| plane.peek(sink)))
+        self.control.view(&self.plane)
     }
 
     /// Trains the learned decoder now, instead of waiting for its window to fill.

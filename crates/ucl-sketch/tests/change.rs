@@ -112,6 +112,7 @@ fn long_keys_keep_their_names_through_changes_and_merging() {
     assert!(error.starts_with("sketches that differ in first seed cannot be merged"), "{error}");
 }
 
+#[cfg(feature = "learned")]
 fn network(decoder: DecoderKind) -> Settings {
     let learned = learned::Config { epochs: 3, hidden: 16, neck: 8, bucket_length: 64, ..Default::default() };
     let fallback = Fallback::WhenUntrained;
@@ -120,6 +121,7 @@ fn network(decoder: DecoderKind) -> Settings {
 
 /// The weights stay over a rehash, and over a reset if they are to; a classic decoder answers until
 /// they fit again.
+#[cfg(feature = "learned")]
 #[test]
 fn a_network_starts_warm_and_falls_back_until_it_is_trained() {
     for execution in [Execution::Synchronous, Execution::Background] {
@@ -158,6 +160,7 @@ fn a_network_starts_warm_and_falls_back_until_it_is_trained() {
 
 /// Natural change: twice the volume in the same proportions. The network sees the same normalised
 /// counters.
+#[cfg(feature = "learned")]
 #[test]
 fn merging_an_equal_sketch_doubles_every_answer_of_the_network() {
     let keys = stream(1, 10_000);

@@ -190,6 +190,7 @@ fn keys_of_any_length_are_counted_and_named() {
     assert!(sketch.insert(vec![0; 65_536]).is_err());
 }
 
+#[cfg(feature = "learned")]
 #[test]
 fn the_learned_decoder_falls_back_until_it_is_trained_and_says_so() {
     let settings = ucl_sketch::Settings {
@@ -223,6 +224,7 @@ fn the_learned_decoder_falls_back_until_it_is_trained_and_says_so() {
 
 /// A network of three epochs knows nothing yet; EM predicts the row left out better, and so it
 /// answers.
+#[cfg(feature = "learned")]
 #[test]
 fn a_worse_network_is_not_trusted() {
     let settings = ucl_sketch::Settings {
@@ -248,6 +250,7 @@ fn a_worse_network_is_not_trusted() {
     assert!(view.all().any(|(_, answer)| answer.source == Source::Fallback));
 }
 
+#[cfg(feature = "learned")]
 #[test]
 fn synchronous_training_is_deterministic() {
     let settings = ucl_sketch::Settings {

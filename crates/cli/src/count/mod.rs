@@ -11,9 +11,7 @@ pub mod resume;
 pub mod text;
 mod warnings;
 
-use std::collections::hash_map::RandomState;
 use std::ffi::OsString;
-use std::hash::BuildHasher;
 use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -23,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use ucl_sketch::{
     Base, Bytes, CounterBits, DecoderKind, HeavyKind, KeyFormat, Mode, QueryView, ReportRule, Seed, UclSketch,
+    random_seed,
 };
 use ucl_streams::{Format, Progress, ReadError, ReadSummary, Source, read};
 
@@ -308,7 +307,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     args.check_stdout()?;
     let stored = args.resume.as_deref().map(|path| resume::open(path, args)).transpose()?;
     let (seed, input) = match &stored {
-        None => (args.seed.unwrap_or_else(random_seed), args.input.clone()),
+        None => (args.seed.unwrap_or_else(|| random_seed().into()), args.input.clone()),
         Some(stored) => (stored.sketch.config().seed, stored.input(&args.input)),
     };
     let sources = input.sources()?;
@@ -581,13 +580,6 @@ fn queried_keys(args: &Args, format: &Format) -> anyhow::Result<Vec<Vec<u8>>> {
         })?;
     }
     Ok(keys)
-}
-
-/// 128 bits from the system's randomness, which keys the standard library's hash maps.
-fn random_seed() -> Seed {
-    let random = RandomState::new();
-    let half = |number: u8| u128::from(random.hash_one(number));
-    (half(0) | half(1) << 64).into()
 }
 
 /// The first Ctrl-C, or request to end, ends the input; the second the program.

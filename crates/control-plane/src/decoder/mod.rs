@@ -60,6 +60,11 @@ impl DecoderKind {
         matches!(self, Self::Learned | Self::Refined)
     }
 
+    /// Returns true if this build has the decoder: those with a network need the feature `learned`.
+    pub fn is_built(self) -> bool {
+        cfg!(feature = "learned") || !self.is_trained()
+    }
+
     /// The name, as in `ucl-NAME`.
     pub fn name(self) -> &'static str {
         match self {

@@ -3,7 +3,7 @@
 
 use crate::kernels::vectorised;
 use crate::plan::Chunk;
-use crate::problem::System;
+use crate::system::System;
 use crate::transform::Transform;
 
 /// The values of key `i` of the chunk's bucket `b`.

@@ -32,34 +32,10 @@ use crate::network::encoder::Encoding;
 use crate::network::head::{Head, HeadGradients, Scratch};
 use crate::network::parameters::Layout;
 use crate::plan::{Chunk, Plan};
-use crate::problem::{Sample, System};
 use crate::rng::Rng;
+use crate::system::{Sample, System};
+use crate::training::Losses;
 use crate::transform::Transform;
-
-/// Three terms of the loss, each a mean, before multiplication by lambda.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Losses {
-    /// Mean squared error of `A D(y)` against `y`.
-    pub measurement: f64,
-    /// Mean of `|D(y)|`.
-    pub sparsity: f64,
-    /// Mean squared error of `D(A z)` against `z`.
-    pub equivariant: f64,
-}
-
-impl Losses {
-    /// Returns the total loss, which training minimises.
-    pub fn total(&self, lambda: f32) -> f64 {
-        self.measurement + f64::from(lambda) * self.sparsity + self.equivariant
-    }
-
-    /// Adds `share` times another loss.
-    pub(crate) fn add(&mut self, other: &Self, share: f64) {
-        self.measurement += share * other.measurement;
-        self.sparsity += share * other.sparsity;
-        self.equivariant += share * other.equivariant;
-    }
-}
 
 /// What does not change between steps.
 pub(crate) struct Context<'a> {

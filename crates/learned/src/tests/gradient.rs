@@ -2,10 +2,12 @@ use ucl_equations::Columns;
 
 use super::reference::{Reference, Tensors};
 use crate::config::{Config, Shape};
-use crate::loss::{Context, Losses, Workspace, add_gradient};
-use crate::problem::{Problem, Sample, Snapshot, System, normalise_window};
+use crate::loss::{Context, Workspace, add_gradient};
+use crate::problem::{Problem, Snapshot};
 use crate::rng::Rng;
 use crate::solver::Solver;
+use crate::system::{Sample, System, normalise_window};
+use crate::training::Losses;
 
 enum Kind {
     CountMin,

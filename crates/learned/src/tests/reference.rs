@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::network::parameters::Layout;
-use crate::problem::{Sample, System};
+use crate::system::{Sample, System};
 
 /// Tensors by name.
 pub(super) type Tensors = HashMap<String, Vec<f64>>;

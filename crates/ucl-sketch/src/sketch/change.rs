@@ -4,7 +4,7 @@ use ucl_control_plane::{Fault, SettingsError};
 use ucl_data_plane::{Config, ConfigError, Shape};
 use ucl_wire::{WireError, check_config};
 
-use super::{Control, Tee, UclSketch};
+use super::UclSketch;
 use crate::bytes::Bytes;
 use crate::key::Key;
 use crate::mode::Mode;
@@ -125,8 +125,7 @@ impl<K: Key> UclSketch<K> {
             Some(fault) => Err(ChangeError::from(fault.clone())),
             None => Ok(control.check_change(&config)?),
         })?;
-        let plane = &mut self.plane;
-        with_sink!(&mut self.control, sink => plane.change(config, sink))?;
+        self.control.change(&mut self.plane, config)?;
         self.start_epoch();
         Ok(())
     }
@@ -143,8 +142,7 @@ impl<K: Key> UclSketch<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reset(&mut self, keep_weights: bool) {
-        let plane = &mut self.plane;
-        with_sink!(&mut self.control, sink => plane.reset(keep_weights, sink));
+        self.control.reset(&mut self.plane, keep_weights);
         self.start_epoch();
     }
 

@@ -2,7 +2,7 @@
 
 use ucl_control_plane::Fault;
 
-use super::{Control, Tee, UclSketch};
+use super::UclSketch;
 use crate::key::Key;
 
 /// Two sketches that cannot become one.
@@ -57,8 +57,7 @@ impl<K: Key> UclSketch<K> {
         self.cut();
         other.cut();
         other.with_control(|theirs| self.with_control(|ours| ours.merge(theirs)))?;
-        let plane = &mut self.plane;
-        with_sink!(&mut self.control, sink => plane.merge(&other.plane, sink))?;
+        self.control.merge(&mut self.plane, &other.plane)?;
         Ok(())
     }
 }

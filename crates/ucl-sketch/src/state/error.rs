@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use ucl_control_plane::Fault;
+use ucl_control_plane::{DecoderKind, Fault};
 use ucl_data_plane::{Inconsistent, KeyFormat};
 
 use super::{FORMAT_VERSION, Section};
@@ -31,6 +31,12 @@ pub enum LoadError {
         found: KeyFormat,
         /// The type asked for.
         wanted: &'static str,
+    },
+    /// The state has a network, and this build is without: the feature `learned` is off.
+    #[error("the state is of the decoder '{decoder}': build this program with the feature `learned` of ucl-sketch")]
+    NotBuilt {
+        /// The decoder of the state.
+        decoder: DecoderKind,
     },
     /// Update this program.
     #[error("the state file has version {found}, but versions up to {FORMAT_VERSION} can be read: update this program")]

@@ -314,6 +314,9 @@ impl UclSketch {
         let (configuration, hashing) = Configuration::read(&file)?;
         let Configuration { config, settings, interval, until_cut, execution, verdict, settled } = configuration;
         let config = config.hashed_by(hashing);
+        if !settings.decoder.is_built() {
+            return Err(LoadError::NotBuilt { decoder: settings.decoder });
+        }
         let due = until_cut > 0 && interval.is_none_or(|interval| until_cut <= interval);
         ensure(due, || format!("the next cut in {until_cut} items, but one every {interval:?}"))?;
         let plane = required::<StoredAnyPlane>(&file, Section::DataPlane)?.restored(&config)?;

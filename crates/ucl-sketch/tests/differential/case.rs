@@ -40,7 +40,7 @@ pub struct Case {
 /// The decoders that a base sketch can do with: the network only now and then, for it is slow.
 fn decoder(random: &mut Random, base: Base) -> DecoderKind {
     use DecoderKind::{Cm, Delta, Em, Learned, Lsmr, Lsqr, Map, Omp, Refined};
-    if random.one_in(300) {
+    if cfg!(feature = "learned") && random.one_in(300) {
         return if base == Base::CountSketch { Learned } else { random.pick(&[Learned, Refined]) };
     }
     match base {
