@@ -8,7 +8,7 @@ pub fn long() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
         let profile = if cfg!(debug_assertions) { "checked" } else { "release" };
         format!(
-            "{}\nbuild:    {profile}, {}-{}\nfeatures: {FEATURES}\nkernels:  {}",
+            "{}\nbuild:    {profile}, {}-{}\nfeatures: {FEATURES}\nkernels:  {}\npaper:    {PAPER}",
             env!("CARGO_PKG_VERSION"),
             std::env::consts::ARCH,
             std::env::consts::OS,
@@ -17,6 +17,10 @@ pub fn long() -> &'static str {
     });
     &TEXT
 }
+
+/// What the program implements.
+const PAPER: &str = "Learning-based Sketches for Frequency Estimation in Data Streams without Ground Truth,
+          by X. Yuan, Y. Qiao, M. Li, Z. Wei, C. Feng, Z. Wang and W. Chen";
 
 /// What this build reads, decodes with and writes.
 const FEATURES: &str = if cfg!(feature = "parquet") {
