@@ -89,6 +89,8 @@ fn test() -> Result<()> {
     text::check()?;
     cargo("fmt --all --check")?;
     cargo("clippy --workspace --all-targets --locked -- -D warnings")?;
+    // The library alone, without what is optional; the workspace has it all.
+    cargo("clippy -p ucl-sketch --no-default-features --all-targets --locked -- -D warnings")?;
     cargo_with("doc --workspace --no-deps --locked", &[("RUSTDOCFLAGS", "-D warnings")])?;
     cargo("test --workspace --locked --no-fail-fast")?;
     // By now everything has been downloaded, so that a machine without a network passes too.
@@ -110,7 +112,8 @@ fn explore(from: &str, to: &str) -> Result<()> {
 /// of the first program comes from [`CASES`].
 fn checks(number: &str) -> Result<()> {
     number.parse::<u64>().with_context(|| format!("{number} is not a number of checks"))?;
-    let test = "test --locked --config profile.test.overflow-checks=true -p ucl-sketch --test differential";
+    let test =
+        "test --locked --config profile.test.overflow-checks=true -p ucl-sketch --all-features --test differential";
     cargo_with(&format!("{test} -- --nocapture"), &[(CASES, &cases()), ("UCL_CHECKS", number)])
 }
 

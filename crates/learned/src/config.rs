@@ -113,6 +113,7 @@ impl Config {
     }
 }
 
+#[cfg(any(test, feature = "network"))]
 impl Shape {
     /// Whether the shape is one that a network can be built for.
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {

@@ -15,7 +15,9 @@ use std::thread::JoinHandle;
 
 use ucl_control_plane::{ControlPlane, Settings};
 use ucl_data_plane::{Config, Opening, Report, ReportSink};
-use ucl_wire::{Encoder, EncoderState, Message, Receiver};
+#[cfg(feature = "state")]
+use ucl_wire::EncoderState;
+use ucl_wire::{Encoder, Message, Receiver};
 
 use crate::builder::BuildError;
 use crate::sketch::Out;
@@ -83,9 +85,9 @@ impl Background {
         Self::run(control, train_every, Receiver::new(0), |out| Ok(Encoder::new(0, config, out)?))
     }
 
-    #[cfg(feature = "state")]
     /// Goes on with a control plane and an encoder that were stopped. It was made for
     /// [`Background::settings`].
+    #[cfg(feature = "state")]
     pub fn resume(mut control: ControlPlane, state: EncoderState) -> Result<Self, LoadError> {
         let config = *control.segment().config();
         let train_every = control.take_training();
@@ -93,7 +95,6 @@ impl Background {
         Self::run(control, train_every, receiver, |out| Ok(Encoder::restore(config, state, out)?))
     }
 
-    #[cfg(feature = "state")]
     /// The settings of the whole: those of the control plane, and when the trainer trains.
     pub fn settings(&mut self) -> Settings {
         let train_every = self.train_every;

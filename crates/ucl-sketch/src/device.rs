@@ -5,12 +5,15 @@ use std::fmt;
 use std::sync::mpsc::{Receiver as Channel, channel};
 
 use ucl_data_plane::{Config, CounterIndex, InsertError, Memory, Report, ReportSink};
-use ucl_wire::{Encoder, EncoderState, Uplink};
+#[cfg(feature = "state")]
+use ucl_wire::EncoderState;
+use ucl_wire::{Encoder, Uplink};
 
 use crate::builder::{BuildError, Builder};
 use crate::key::Key;
 use crate::plane::AnyPlane;
 use crate::sketch::Out;
+#[cfg(feature = "state")]
 use crate::state::LoadError;
 
 /// A message on its way to a [`Station`](crate::Station).
@@ -115,6 +118,7 @@ impl Device {
         Ok(Self::assemble(plane, encoder, messages, None))
     }
 
+    #[cfg(feature = "state")]
     pub(crate) fn restore(plane: AnyPlane, state: EncoderState, held: Option<Held>) -> Result<Self, LoadError> {
         let (sender, messages) = channel();
         let encoder = Encoder::restore(*plane.config(), state, out(sender))?;

@@ -36,6 +36,8 @@
 //! Everything below these types can be used by itself: the [data plane](ucl_data_plane), the
 //! [wire format](ucl_wire) and the [control plane](ucl_control_plane).
 
+#![cfg_attr(not(feature = "state"), allow(dead_code, reason = "some of the basement serves state files alone"))]
+
 mod background;
 mod builder;
 mod bytes;

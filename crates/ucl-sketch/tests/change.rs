@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use ucl_sketch::{
-    Bytes, ChangeError, DecoderKind, Execution, Fallback, MergeError, QueryView, Settings, Shape, UclSketch, learned,
-};
+use ucl_sketch::{Bytes, ChangeError, DecoderKind, Execution, MergeError, QueryView, Shape, UclSketch};
+#[cfg(feature = "learned")]
+use ucl_sketch::{Fallback, Settings, learned};
 use ucl_streams::SplitMix64;
 
 /// A skewed stream of 4-byte keys, the same for the same seed.

@@ -3,9 +3,7 @@
 use proptest::prelude::*;
 use rayon::prelude::*;
 use ucl_sketch::plan::{BudgetError, Request, narrow, plan, wide};
-use ucl_sketch::{
-    Base, CounterBits, DecoderKind, Execution, Fallback, HeavyKind, KeyFormat, Mode, ReportRule, Source, UclSketch,
-};
+use ucl_sketch::{Base, CounterBits, DecoderKind, Execution, HeavyKind, KeyFormat, Mode, ReportRule, Source, UclSketch};
 use ucl_streams::SplitMix64;
 
 /// A skewed stream of 4-byte keys, the same every time.
@@ -204,7 +202,7 @@ fn the_learned_decoder_falls_back_until_it_is_trained_and_says_so() {
             bucket_length: 64,
             ..Default::default()
         },
-        fallback: Fallback::WhenUntrained,
+        fallback: ucl_sketch::Fallback::WhenUntrained,
         ..Default::default()
     };
     for execution in [Execution::Synchronous, Execution::Background] {
