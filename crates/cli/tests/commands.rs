@@ -20,8 +20,9 @@ fn version() {
     assert_eq!(folder.run("-V").fine(), number);
     let long = folder.run("--version").fine();
     assert!(long.starts_with(&number), "{long}");
-    let labels: Vec<&str> = long.lines().skip(1).filter_map(|line| line.split(':').next()).collect();
-    assert_eq!(labels, ["build", "features", "kernels"]);
+    let labels: Vec<&str> = long.lines().skip(1).filter_map(|line| Some(line.split_once(':')?.0)).collect();
+    assert_eq!(labels, ["build", "features", "kernels", "paper"]);
+    assert!(long.contains("without Ground Truth") && long.contains("Yuan"), "{long}");
 }
 
 #[test]

@@ -38,19 +38,19 @@ fn methods_side_by_side() {
     insta::assert_snapshot!(timeless(run), @r#"
     visits.txt: 900 items, 42 keys; an exact hash map takes 1.9KB
 
-     method        memory   AAE    ARE   WMRD  entropy error  coverage  bound width  violations  uplink B/item
-     ucl-em           2KB     0      0      0              0   100.00%         12.5           0          0.578
-     ucl-cm           2KB     0      0      0              0   100.00%         5.50           0          0.922
-     cm               2KB     0      0      0              0         -         21.4           0              -
-     cs               2KB  1.29  0.212  0.286           1.38         -          454           0              -
-     exact-map      1.9KB     0      0      0              0   100.00%            0           0              -
-     send-keys    0 bytes     0      0      0              0   100.00%            0           0           7.43
-     ucl-em     100 bytes     -      -      -              -         -            -           -              -
-     ucl-cm     100 bytes     -      -      -              -         -            -           -              -
-     cm          96 bytes  83.2   16.7   2.00            313         -          105           0              -
-     cs          96 bytes  24.7   2.94   1.42           99.0         -          418           0              -
-     exact-map      1.9KB     0      0      0              0   100.00%            0           0              -
-     send-keys    0 bytes     0      0      0              0   100.00%            0           0           7.43
+     method        memory   AAE    ARE   WMRD  entropy error  entropy, all keys  coverage  bound width  violations  uplink B/item
+     ucl-em           2KB     0      0      0              0                  0   100.00%         12.5           0          0.578
+     ucl-cm           2KB     0      0      0              0                  0   100.00%         5.50           0          0.922
+     cm               2KB     0      0      0              0                  0         -         21.4           0              -
+     cs               2KB  1.29  0.212  0.286           1.38               1.38         -          454           0              -
+     exact-map      1.9KB     0      0      0              0                  0   100.00%            0           0              -
+     send-keys    0 bytes     0      0      0              0                  0   100.00%            0           0           7.43
+     ucl-em     100 bytes     -      -      -              -                  -         -            -           -              -
+     ucl-cm     100 bytes     -      -      -              -                  -         -            -           -              -
+     cm          96 bytes  83.2   16.7   2.00            313                313         -          105           0              -
+     cs          96 bytes  24.7   2.94   1.42           99.0               43.6         -          418           0              -
+     exact-map      1.9KB     0      0      0              0                  0   100.00%            0           0              -
+     send-keys    0 bytes     0      0      0              0                  0   100.00%            0           0           7.43
 
     ucl-em at 100 bytes failed: a budget of 100 bytes is too small for keys of any length (16-byte digests): at least 320 bytes are needed.
     ucl-cm at 100 bytes failed: a budget of 100 bytes is too small for keys of any length (16-byte digests): at least 512 bytes are needed.
@@ -64,8 +64,8 @@ fn several_seeds_have_a_spread() {
     insta::assert_snapshot!(timeless(run), @r#"
     visits.txt: 900 items, 42 keys; an exact hash map takes 1.9KB
 
-     method     memory          AAE          ARE          WMRD  entropy error  coverage  bound width  violations  uplink B/item
-     cm      128 bytes  53.2 ± 7.82  10.8 ± 2.25  1.87 ± 0.120     205 ± 28.1         -         74.6           0              -
+     method     memory          AAE          ARE          WMRD  entropy error  entropy, all keys  coverage  bound width  violations  uplink B/item
+     cm      128 bytes  53.2 ± 7.82  10.8 ± 2.25  1.87 ± 0.120     205 ± 28.1         205 ± 28.1         -         74.6           0              -
 
     Mean ± standard deviation of 3 seeds, 0 to 2.
     "#);
@@ -79,8 +79,8 @@ fn json_has_every_field() {
     let names: Vec<_> =
         rows.iter().map(|row| (row["method"].as_str().unwrap(), row["seed"].as_u64().unwrap())).collect();
     assert_eq!(names, [("ucl-learned", 0), ("ucl-learned", 1), ("cm", 0), ("cm", 1)]);
-    let fields = "method input items keys memory_budget memory_used memory_parts aae are wmrd entropy_error coverage \
-                  bound_violations bound_width insert_mops query_mops train_seconds train_epochs decode_ms uplink_bytes \
+    let fields = "method input items keys memory_budget memory_used memory_parts aae are wmrd entropy_error entropy_error_all_keys \
+                  coverage bound_violations bound_width insert_mops query_mops train_seconds train_epochs decode_ms uplink_bytes \
                   uplink_bytes_per_item control_bytes exact_map_bytes snapshots seed base heavy";
     for row in &rows {
         for field in fields.split_whitespace() {
