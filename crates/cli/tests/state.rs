@@ -263,11 +263,12 @@ fn a_state_of_an_earlier_version_says_that_it_keeps_its_hash_functions() {
     }
     // Saved anew, it is of this version, with the functions it had.
     let saved = folder.run("inspect new.ucl --json").json();
-    assert_eq!((&saved["version"], &saved["hashing"]), (&json!(2), &json!(1)));
-    // One that began with this version says nothing of the kind.
     folder.run("count more --seed 1 --save fresh.ucl").fine();
+    let fresh = folder.run("inspect fresh.ucl --json").json();
+    assert_eq!((&saved["version"], &saved["hashing"]), (&fresh["version"], &json!(1)));
+    // One that began with this version says nothing of the kind.
     assert!(!folder.run("inspect fresh.ucl").fine().contains(SAID));
-    assert_eq!(folder.run("inspect fresh.ucl --json").json()["hashing"], 2);
+    assert_eq!(fresh["hashing"], 2);
     assert_eq!(folder.run("count --resume fresh.ucl more --json").json()["warnings"], json!([]));
 }
 

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use rayon::prelude::*;
 use ucl_sketch::plan::{BudgetError, Request, narrow, plan, wide};
-use ucl_sketch::{Base, CounterBits, DecoderKind, Execution, HeavyKind, KeyFormat, Mode, ReportRule, Source, UclSketch};
+use ucl_sketch::{
+    Base, CounterBits, DecoderKind, Execution, HeavyKind, KeyFormat, Mode, ReportRule, Source, UclSketch,
+};
 use ucl_streams::SplitMix64;
 
 /// A skewed stream of 4-byte keys, the same every time.
