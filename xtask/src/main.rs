@@ -2,6 +2,7 @@
 //! the docs come from.
 
 mod publish;
+mod python;
 mod text;
 mod width;
 
@@ -15,11 +16,12 @@ use anyhow::{Context, Result, bail};
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test             all checks: text and links, formatting, lints, rustdoc, all tests, packages
+  test             all checks: text and links, formatting, lints, rustdoc, all tests, packages, Python
   explore FROM TO  all tests once for each seed in this range: other random cases for the property tests
   explore checks N random programs against exact counts until N keys are checked, with overflow checks
   explore simulation N
                    agents and a collector on disks and networks that fail, N runs against exact counts
+  explore python   1,000 random programs for the Python package, and its examples for Spark
   bench            all benchmarks, as ratios within one run
   docs             write the generated files (docs/cli.md, man pages under target/man)
   publish-check    package the published crates as for a release; uploads nothing
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["explore", "checks", number] => checks(number),
         ["explore", "simulation", number] => simulation(number),
+        ["explore", "python"] => python::explore(),
         ["explore", from, to] => explore(from, to),
         ["bench"] => bench(),
         ["docs"] => docs(),
@@ -95,6 +98,7 @@ fn test() -> Result<()> {
     cargo("test --workspace --locked --no-fail-fast")?;
     // By now everything has been downloaded, so that a machine without a network passes too.
     publish::check("--offline")?;
+    python::test()?;
     eprintln!("\nall green in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
 }

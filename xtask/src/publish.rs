@@ -104,6 +104,6 @@ mod tests {
             .map(|package| text(package, "name").to_string())
             .collect();
         names.sort();
-        assert_eq!(names, ["ucl-cli", "ucl-lab", "ucl-yardsticks", "ucl-zoo", "xtask"]);
+        assert_eq!(names, ["ucl-cli", "ucl-lab", "ucl-python", "ucl-yardsticks", "ucl-zoo", "xtask"]);
     }
 }

@@ -1,0 +1,87 @@
+//! Long work without the interpreter lock, that Ctrl-C ends, also in a process that was forked.
+
+use std::panic::resume_unwind;
+use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use rayon::ThreadPool;
+
+use crate::error::Error;
+
+/// How often signals are looked at while something is at work.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Runs work in a thread of its own, and looks for signals meanwhile. The flag that the work gets
+/// is set when it shall end early; a signal's exception is raised when it has.
+pub fn long<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&Arc<AtomicBool>) -> Result<T, Error> + Send,
+) -> Result<T, Error> {
+    let stop = Arc::new(AtomicBool::new(false));
+    py.detach(|| {
+        thread::scope(|scope| {
+            let (done, ended) = sync_channel::<()>(1);
+            let worker = thread::Builder::new().spawn_scoped(scope, || {
+                // Dropped at the end, also that of a panic.
+                let _done = done;
+                in_pool(|| work(&stop))
+            });
+            let worker = worker.map_err(|error| Error::Thread(error.to_string()))?;
+            let mut raised = None;
+            while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                if raised.is_none()
+                    && let Err(error) = Python::attach(|py| py.check_signals())
+                {
+                    stop.store(true, Ordering::Relaxed);
+                    raised = Some(error);
+                }
+            }
+            let result = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+            raised.map_or(result, |error| Err(error.into()))
+        })
+    })
+}
+
+/// Runs work that takes no time to speak of without the interpreter lock.
+pub fn short<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    py.detach(|| in_pool(work))
+}
+
+/// The process that has imported the module.
+static HOME: OnceLock<u32> = OnceLock::new();
+
+/// Notes which process this is.
+pub fn remember_process() {
+    HOME.get_or_init(process::id);
+}
+
+/// Runs work with threads to decode in. A forked process has none of its parent's, whose pool would
+/// wait for them for ever: it gets a pool of its own.
+fn in_pool<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    static FORKED: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
+    let here = process::id();
+    if HOME.get().is_none_or(|&home| home == here) {
+        return work();
+    }
+    let pool = {
+        let mut forked = FORKED.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*forked {
+            Some((process, pool)) if *process == here => Arc::clone(pool),
+            _ => {
+                let pool = rayon::ThreadPoolBuilder::new().build().map_err(|error| Error::Thread(error.to_string()))?;
+                let pool = Arc::new(pool);
+                // The pool of a parent has no threads here that its end could wait for.
+                if let Some((_, parents)) = forked.replace((here, Arc::clone(&pool))) {
+                    std::mem::forget(parents);
+                }
+                pool
+            }
+        }
+    };
+    pool.install(work)
+}

@@ -1,0 +1,129 @@
+"""Threads, signals, processes and memory."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ucl_sketch as ucl
+
+
+def test_threads_share_a_sketch() -> None:
+    sketch = ucl.Sketch("64KB", seed=1)
+    columns = [np.arange(70_000, dtype="int64") % 50 for _ in range(3)]
+    failed: list[BaseException] = []
+
+    def count() -> None:
+        try:
+            for column in columns:
+                sketch.update(column)
+                assert sketch.estimate(7).upper >= 1
+                sketch.add(7)
+                assert sketch.top(1)[0].count >= 1
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    # Sketches that wait for each other.
+    other = ucl.Sketch("64KB", seed=1)
+    other.update(columns[0][:100])
+    for _ in range(5):
+        other.merge(sketch.copy())
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    row = sketch.estimate(7)
+    assert sketch.weight == 4 * (3 * 70_000 + 3)
+    assert row.lower <= 4 * (3 * 1_400 + 3) <= row.upper
+
+
+LONG = {
+    "file": "ucl.count('zipf:1.1:1000000000000:1000')",
+    "array": "ucl.Sketch().update(np.zeros(2_000_000_000, 'uint8'))",
+    "iterator": "ucl.Sketch().update(itertools.repeat(1))",
+}
+
+
+@pytest.mark.parametrize("call", sorted(LONG))
+def test_ctrl_c_ends_long_calls(call: str) -> None:
+    program = f"""
+import itertools, sys
+import numpy as np
+import ucl_sketch as ucl
+try:
+    print("ready", flush=True)
+    {LONG[call]}
+except KeyboardInterrupt:
+    sys.exit(42)
+"""
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    assert child.stdout is not None and child.stdout.readline() == b"ready\n"
+    child.send_signal(signal.SIGINT)
+    assert child.wait() == 42
+    child.stdout.close()
+
+
+def count_part(part: tuple[ucl.Sketch, list[int]]) -> ucl.Sketch:
+    sketch, numbers = part
+    sketch.update(numbers)
+    sketch.top(1)
+    return sketch
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes(method: str) -> None:
+    if method not in multiprocessing.get_all_start_methods():
+        method = "spawn"
+    empty = ucl.Sketch("16KB", seed=5, interval=1_000, mode="delta")
+    # The parent has used its threads: a forked child has none of them.
+    count_part((empty.copy(), list(range(5_000))))
+    numbers = [i * i % 101 for i in range(20_000)]
+    parts = [(empty, numbers[at::3]) for at in range(3)]
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        first, *rest = pool.map(count_part, parts)
+    first.merge(*rest)
+    assert first.weight == len(numbers)
+    for row in first.top():
+        assert row.lower <= numbers.count(row.key) <= row.upper
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not tell how much memory is in use")
+def test_nothing_leaks() -> None:
+    column = np.arange(50, dtype="uint32")
+
+    def cycles(number: int) -> int:
+        for _ in range(number):
+            sketch = ucl.Sketch("16KB")
+            sketch.update(column)
+            sketch.top(1).to_dict()
+            sketch.copy()
+        gc.collect()
+        return resident()
+
+    before = cycles(100)
+    # 1,000 sketches of 16KB are 16 MB, their copies as much, and their answers come on top.
+    assert cycles(1_000) - before < 8 << 20
+
+
+def test_memory_of_a_column_outlives_it() -> None:
+    sketch = ucl.Sketch()
+    sketch.update(np.arange(1_000) % 3)
+    table = sketch.top(1).to_arrow()
+    del sketch
+    gc.collect()
+    assert table["count"][0].as_py() == 334

@@ -1,0 +1,130 @@
+//! The Python package: a virtual environment under target/, the wheel, and its tests.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::root;
+
+/// What the tests need. By name: the newest versions for the Python at hand.
+const PACKAGES: [&str; 12] = [
+    "maturin",
+    "numpy",
+    "pyarrow",
+    "pandas",
+    "polars",
+    "duckdb",
+    "hypothesis",
+    "pytest",
+    "mypy",
+    "nbclient",
+    "ipykernel",
+    "matplotlib",
+];
+
+/// Builds the wheel, installs it into a virtual environment, and runs mypy and pytest there.
+pub fn test() -> Result<()> {
+    let environment = Environment::prepare(&PACKAGES)?;
+    environment.install_wheel()?;
+    environment.python("-m mypy tests python")?;
+    environment.python("-m mypy.stubtest ucl_sketch")?;
+    environment.python("-m pytest")
+}
+
+/// The same with 1,000 random programs, and with Spark.
+pub fn explore() -> Result<()> {
+    if !succeeds(Command::new("java").arg("-version")) {
+        install("default-jre-headless", "Spark needs Java")?;
+    }
+    let packages = [&PACKAGES[..], &["pyspark"]].concat();
+    let environment = Environment::prepare(&packages)?;
+    environment.install_wheel()?;
+    environment.python("-m pytest --programs 1000 --spark")
+}
+
+/// A virtual environment of Python.
+struct Environment {
+    folder: PathBuf,
+}
+
+impl Environment {
+    /// Makes the environment, or takes the one that is there. Packages that it has are not looked
+    /// for again, so that a machine without a network passes too.
+    fn prepare(packages: &[&str]) -> Result<Self> {
+        let environment = Self { folder: root().join("target").join("python") };
+        if !succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"])) {
+            install("python3-venv", "the tests of the Python package need python3 with venv")?;
+        }
+        if !succeeds(Command::new(environment.program("python")).arg("--version")) {
+            let folder = environment.folder.to_string_lossy().into_owned();
+            run(Command::new("python3").args(["-m", "venv", "--clear", &folder]))?;
+        }
+        let done = environment.folder.join("installed.txt");
+        let wanted = packages.join("\n");
+        if fs::read_to_string(&done).is_ok_and(|had| wanted.lines().all(|name| had.lines().any(|line| line == name))) {
+            return Ok(environment);
+        }
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "10"];
+        run(Command::new(environment.program("python")).args(pip).args(packages))?;
+        fs::write(&done, wanted).with_context(|| format!("cannot write {}", done.display()))?;
+        Ok(environment)
+    }
+
+    fn program(&self, name: &str) -> PathBuf {
+        self.folder.join("bin").join(name)
+    }
+
+    /// Builds the wheel, and quickly rather than for speed: with the profile of development.
+    fn install_wheel(&self) -> Result<()> {
+        let wheels = self.folder.join("wheels");
+        if wheels.exists() {
+            fs::remove_dir_all(&wheels).with_context(|| format!("cannot empty {}", wheels.display()))?;
+        }
+        run(Command::new(self.program("maturin"))
+            .args(["build", "--quiet", "--profile", "dev", "--locked", "--manifest-path", "crates/python/Cargo.toml"])
+            .arg("--interpreter")
+            .arg(self.program("python"))
+            .arg("--out")
+            .arg(&wheels)
+            .current_dir(root()))?;
+        let wheel = fs::read_dir(&wheels)?.next().context("maturin has built no wheel")??.path();
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--force-reinstall"];
+        run(Command::new(self.program("python")).args(pip).arg(wheel))
+    }
+
+    fn python(&self, arguments: &str) -> Result<()> {
+        run(Command::new(self.program("python"))
+            .args(arguments.split_whitespace())
+            .current_dir(root().join("crates").join("python")))
+    }
+}
+
+/// Runs a command and says how long it took.
+fn run(command: &mut Command) -> Result<()> {
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let arguments: Vec<String> = command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let shown = format!("{program} {}", arguments.join(" "));
+    eprintln!("\n--- {shown}");
+    let start = Instant::now();
+    let status = command.status().with_context(|| format!("cannot run {shown}"))?;
+    eprintln!("--- {:.0} s", start.elapsed().as_secs_f64());
+    if status.success() { Ok(()) } else { bail!("{shown} failed") }
+}
+
+/// Whether a command can be run and succeeds. What it prints is not shown.
+fn succeeds(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+/// Installs a package of Debian or Ubuntu, where that is possible.
+fn install(package: &str, why: &str) -> Result<()> {
+    let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0");
+    if !root || !succeeds(Command::new("apt-get").arg("--version")) {
+        bail!("{why}: install the package {package} of your system, for example `sudo apt-get install {package}`");
+    }
+    run(Command::new("apt-get").args(["update", "-qq"]))?;
+    run(Command::new("apt-get").args(["install", "-qq", "--yes", package]).env("DEBIAN_FRONTEND", "noninteractive"))
+}
