@@ -21,6 +21,7 @@ usage: cargo xtask COMMAND
   explore checks N random programs against exact counts until N keys are checked, with overflow checks
   explore simulation N
                    agents and a collector on disks and networks that fail, N runs against exact counts
+  python           the tests of the Python package alone
   explore python   1,000 random programs for the Python package, and its examples for Spark
   bench            all benchmarks, as ratios within one run
   docs             write the generated files (docs/cli.md, man pages under target/man)
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         ["explore", "checks", number] => checks(number),
         ["explore", "simulation", number] => simulation(number),
         ["explore", "python"] => python::explore(),
+        ["python"] => python::test(),
         ["explore", from, to] => explore(from, to),
         ["bench"] => bench(),
         ["docs"] => docs(),
