@@ -17,7 +17,7 @@ import ucl_sketch as ucl
 
 MODES = ["exact", "exact", "delta", "em", "cm"]
 
-# Few and small keys: they meet in a sketch of 2KB, and in the counters of each other.
+# Few and small keys: they meet in a sketch of 4KB, and in the counters of each other.
 KEYS: dict[str, st.SearchStrategy[Any]] = {
     "int": st.integers(-300, 300),
     "str": st.text("ab/é", max_size=20),
@@ -63,7 +63,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_programs(file: Path, program: tuple[str, str, list[Any]]) -> None:
     mode, kind, steps = program
-    sketches = [ucl.Sketch("2KB", mode=mode, seed=7, interval=100 if mode == "delta" else None) for _ in range(3)]
+    sketches = [ucl.Sketch("4KB", mode=mode, seed=7, interval=100 if mode == "delta" else None) for _ in range(3)]
     truths = [Counter[Any]() for _ in range(3)]
     for step in steps:
         at = step[1]
