@@ -19,8 +19,8 @@
 //! - [`Errors::entropy_error_all_keys`] is what the authors' code computes: `p*(i) = n*(i) / n`,
 //!   over all keys of the stream. What the paper prints is to be compared with this one.
 //!
-//! Where no key is estimated at 0 the two are the same. Only frequencies that occur take part in the sums (all other terms are 0), so a key of
-//! a billion costs no more than a key of one.
+//! Where no key is estimated at 0 the two are the same. Only frequencies that occur take part in
+//! the sums (all other terms are 0), so a key of a billion costs no more than a key of one.
 //!
 //! The `i` in front of each term of the entropy is the paper's; it is not Shannon's entropy of the
 //! stream. WMRD is 2 when no key has a frequency that some key is estimated to have, however near

@@ -109,8 +109,8 @@ proptest! {
     }
 }
 
-/// One hot key in each set, all alike: their records take a fraction of a bit each, and a message of
-/// a few bytes has thousands.
+/// One hot key in each set, all alike: their records take a fraction of a bit each, and a message
+/// of a few bytes has thousands.
 #[test]
 fn messages_of_next_to_nothing_are_read_whole() {
     let shape = MirroredShape { sets: 1_500, count_bits: 3, buffer: 8_000, policy: Policy::Skewed };

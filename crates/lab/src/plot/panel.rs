@@ -117,8 +117,8 @@ fn draw_lines(
     }
 }
 
-/// Heights in the same order, near the wanted ones (which ascend) and at least `step` apart, between
-/// `top` and `bottom` if they fit there.
+/// Heights in the same order, near the wanted ones (which ascend) and at least `step` apart,
+/// between `top` and `bottom` if they fit there.
 fn apart(wanted: &[i32], step: i32, top: i32, bottom: i32) -> Vec<i32> {
     let mut heights = wanted.to_vec();
     let mut free_from = top;

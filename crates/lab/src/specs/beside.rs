@@ -1,4 +1,5 @@
-//! What the paper prints, beside what was measured here, and why the two differ where that is known.
+//! What the paper prints, beside what was measured here, and why the two differ where that is
+//! known.
 
 use super::common::mean;
 use crate::reproduce::{Cell, Outcome, Table, paper};
@@ -62,8 +63,8 @@ pub(super) fn beside_the_paper(outcomes: &[Outcome], label: &str, figure: &str) 
     Beside { table, remarks }
 }
 
-/// The mean of our figure by the convention of the authors' code, with which the paper's figures are
-/// made; by the other one for outcomes that do not have it.
+/// The mean of our figure by the convention of the authors' code, with which the paper's figures
+/// are made; by the other one for outcomes that do not have it.
 fn theirs(outcomes: &[Outcome], labels: &[(&str, &str)], figure: &str) -> Option<f64> {
     let all_keys = if figure == "entropy_error" { mean(outcomes, labels, ALL_KEYS) } else { None };
     all_keys.or_else(|| mean(outcomes, labels, figure))

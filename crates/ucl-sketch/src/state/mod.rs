@@ -76,8 +76,8 @@ use crate::sketch::{Control, UclSketch, nowhere};
 
 /// The version of the format that is written; older ones are read.
 ///
-/// Version 2 had no mirrored tables. Version 1 had seeds of 64 bits for other hash functions ([`Hashing::V1`]), and did not say so:
-/// the configuration lacked its last field.
+/// Version 2 had no mirrored tables. Version 1 had seeds of 64 bits for other hash functions
+/// ([`Hashing::V1`]), and did not say so: the configuration lacked its last field.
 pub const FORMAT_VERSION: u32 = 3;
 
 /// The parts of a state file, by their numbers.
@@ -167,7 +167,8 @@ impl fmt::Display for Section {
 /// let bytes = UclSketch::builder().build()?.to_bytes()?;
 /// let summary = Summary::read(&bytes)?;
 /// assert_eq!(summary.version, FORMAT_VERSION);
-/// assert!(summary.sections.iter().any(|&(section, bytes)| section == Section::DataPlane && bytes > 0));
+/// assert!(summary.sections.iter().any(|&(section, bytes)| section == Section::DataPlane && bytes >
+/// 0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
