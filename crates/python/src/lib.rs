@@ -2,8 +2,8 @@
 //!
 //! Thin by intent: it turns Python values into keys and back, and calls the facade. A column, from
 //! wherever it comes, becomes Arrow arrays without a copy ([`column`]); one encoder turns those
-//! into keys ([`rows`]); [`sketch`] hands them to [`ucl_sketch::UclSketch`] with the interpreter
-//! lock released. Answers go back as Arrow record batches ([`table`]).
+//! into keys (`rows`); `sketch` hands them to [`ucl_sketch::UclSketch`] with the interpreter
+//! lock released. Answers go back as Arrow record batches (`table`).
 
 mod answers;
 mod column;
