@@ -104,8 +104,18 @@ mod tests {
             .map(|package| text(package, "name").to_string())
             .collect();
         names.sort();
-        let only_here =
-            ["ucl-cli", "ucl-lab", "ucl-link", "ucl-python", "ucl-storage", "ucl-yardsticks", "ucl-zoo", "xtask"];
+        let only_here = [
+            "ucl-agent",
+            "ucl-cli",
+            "ucl-collector",
+            "ucl-lab",
+            "ucl-link",
+            "ucl-python",
+            "ucl-storage",
+            "ucl-yardsticks",
+            "ucl-zoo",
+            "xtask",
+        ];
         assert_eq!(names, only_here);
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Exports {
     weight: u64,
 }
 
-/// [`Exports`] as they are written.
+/// What is written of the counts that a mirrored table has sent.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct ExportsState<'a> {
     mirror: StoredMirror,

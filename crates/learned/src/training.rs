@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 
-/// Limits of one call of [`Solver::train`], and which weights it keeps.
+/// Limits of one call of [`Solver::train`](crate::Solver::train), and which weights it keeps.
 ///
 /// ```
 /// use ucl_learned::{Config, TrainBudget};
@@ -83,7 +83,7 @@ impl From<Arc<AtomicBool>> for Cancel {
     }
 }
 
-/// Report of one call of [`Solver::train`].
+/// Report of one call of [`Solver::train`](crate::Solver::train).
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainReport {
     /// Reports of all epochs. The last epoch may be incomplete.
