@@ -245,7 +245,7 @@ fn of_an_earlier_version(name: &str) -> Vec<u8> {
 
 #[test]
 fn a_state_of_an_earlier_version_says_that_it_keeps_its_hash_functions() {
-    const SAID: &str = "those of an earlier version, which the state keeps";
+    const SAID: &str = "the state uses those of an earlier version";
     let folder = Folder::with("old.ucl", of_an_earlier_version("v1-em"));
     folder.write("more", "one\ntwo\n");
     // Every command that goes on with it or looks at it says so, in text and in JSON.
