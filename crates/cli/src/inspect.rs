@@ -102,13 +102,14 @@ impl Inspected {
         let part = |(name, bytes): &(&'static str, usize)| Part { name: (*name).to_owned(), bytes: *bytes };
         let parts = |memory: ucl_sketch::Memory| memory.parts().iter().map(part).collect();
         let section = |(section, bytes): &(Section, usize)| Part { name: section.to_string(), bytes: *bytes };
-        let (sealed, epochs, decoder, network) = sketch.with_control(|control| {
+        let decoder = sketch.mode().name();
+        let (sealed, epochs, network) = sketch.with_control(|control| {
             let network = control.network().map(|network| Network {
                 parameters: network.solver().parameters(),
                 steps: network.solver().steps(),
                 verdict: network.verdict().map(|verdict| [verdict.learned, verdict.classic]),
             });
-            (control.sealed().count(), control.cuts(), control.settings().decoder.name(), network)
+            (control.sealed().count(), control.cuts(), network)
         });
         let config = *sketch.config();
         let shape = config.shape;
