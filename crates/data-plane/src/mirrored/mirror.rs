@@ -113,20 +113,6 @@ impl Mirror {
         sum
     }
 
-    /// The shape of the table.
-    pub fn shape(&self) -> &MirroredShape {
-        &self.shape
-    }
-
-    /// Gives the keys other numbers.
-    pub fn renumber(&mut self, number: impl Fn(u32) -> u32) {
-        for holder in &mut self.holders {
-            if let Some(old) = holder.checked_sub(WAYS as Holder) {
-                *holder = number(old) + WAYS as Holder;
-            }
-        }
-    }
-
     /// Bytes held.
     pub fn memory(&self) -> usize {
         self.holders.capacity() * size_of::<Holder>() + self.models.memory() + size_of::<Self>()
