@@ -111,6 +111,7 @@ mod tests {
             "ucl-lab",
             "ucl-link",
             "ucl-python",
+            "ucl-server",
             "ucl-storage",
             "ucl-yardsticks",
             "ucl-zoo",

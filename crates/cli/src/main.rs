@@ -23,8 +23,12 @@ mod query;
 mod reference;
 mod replace;
 mod reproduce;
+#[cfg(feature = "server")]
+mod serve;
 mod show;
 mod stored;
+#[cfg(feature = "server")]
+mod token;
 mod top;
 mod version;
 
@@ -49,6 +53,10 @@ enum Command {
     Top(top::Args),
     Inspect(inspect::Args),
     Merge(merge::Args),
+    #[cfg(feature = "server")]
+    Serve(serve::Args),
+    #[cfg(feature = "server")]
+    Token(token::Args),
     Eval(eval::Args),
     Plan(plan::Args),
     Methods(methods::Args),
@@ -70,6 +78,10 @@ fn main() -> ExitCode {
         Command::Top(args) => top::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Merge(args) => merge::run(&args),
+        #[cfg(feature = "server")]
+        Command::Serve(args) => serve::run(args),
+        #[cfg(feature = "server")]
+        Command::Token(args) => token::run(args),
         Command::Eval(args) => eval::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Methods(args) => methods::run(&args),

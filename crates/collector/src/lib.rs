@@ -7,7 +7,8 @@
 //! removed. After a crash the states and the rest of the log give the same answers, bit for bit.
 //!
 //! The answer for a key is the sum over streams and incarnations, and so are its bounds. What is
-//! known to be missing stands beside it ([`StreamInfo::unseen`]).
+//! known to be missing stands beside it ([`StreamInfo::unseen`]). A [`Snapshot`] answers without
+//! the collector, in any thread.
 //!
 //! There is no network, clock or thread in here. Files are behind
 //! [`Storage`](ucl_storage::Storage).
@@ -32,7 +33,7 @@
 //! let reply = collector.submit(&[(&request.identity, &request.body)], now)?.remove(0)?;
 //! agent.on_reply(now, request.id, Ok(reply), 7)?;
 //!
-//! let tea = collector.estimate(&Selection::tenant("shop".parse()?), b"tea")?;
+//! let tea = collector.snapshot(&Selection::tenant("shop".parse()?))?.estimate(b"tea");
 //! assert_eq!((tea.count, tea.lower, tea.upper), (3, 3, 3));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -42,8 +43,12 @@ mod checkpoint;
 mod collector;
 mod life;
 mod log;
+mod selection;
 mod settings;
+mod snapshot;
 
-pub use answers::{Answer, EpochInfo, KeySeries, Selection, StreamInfo, Sum, Totals};
+pub use answers::{EpochInfo, StreamInfo};
 pub use collector::{Collector, Maintained};
+pub use selection::{Selection, Streams};
 pub use settings::{CollectorError, CollectorSettings, Limits, Rejected};
+pub use snapshot::{Answer, KeySeries, Part, Snapshot, Sum, Totals};

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ucl_link::{Envelope, Identity, Judgement, Received, Sequence, Unseen};
-use ucl_sketch::{Fault, QueryView, Refused, SaveError, Settings, Station};
+use ucl_sketch::{Fault, Refused, SaveError, Settings, Station};
 
 use crate::answers::EpochInfo;
 use crate::checkpoint::Checkpoint;
+use crate::snapshot::Part;
 
 pub(crate) struct Life {
     pub identity: Identity,
@@ -23,7 +24,7 @@ pub(crate) struct Life {
     pub covered: [u64; 2],
     /// Bytes of the station after its last epoch.
     pub memory: usize,
-    view: Option<Arc<QueryView>>,
+    part: Option<Arc<Part>>,
 }
 
 impl Life {
@@ -38,7 +39,7 @@ impl Life {
             ended: None,
             covered: [0; 2],
             memory: 0,
-            view: None,
+            part: None,
         }
     }
 
@@ -92,17 +93,23 @@ impl Life {
             (before, unseen) => before.or(unseen),
         };
         self.memory = self.station.memory().total();
-        self.view = None;
+        self.part = None;
     }
 
     /// The counts at the last cut.
-    pub fn view(&mut self) -> Result<Arc<QueryView>, Fault> {
-        if let Some(view) = &self.view {
-            return Ok(Arc::clone(view));
+    pub fn part(&mut self) -> Result<Arc<Part>, Fault> {
+        if let Some(part) = &self.part {
+            return Ok(Arc::clone(part));
         }
-        let view = Arc::new(self.station.query_view()?);
-        self.view = Some(Arc::clone(&view));
-        Ok(view)
+        let part = Arc::new(Part {
+            identity: self.identity.clone(),
+            format: self.format.clone(),
+            view: self.station.query_view()?,
+            epochs: self.epochs.iter().copied().collect(),
+            unseen: self.unseen,
+        });
+        self.part = Some(Arc::clone(&part));
+        Ok(part)
     }
 
     /// Whether a state with everything is on the disk.

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use ucl_agent::{Agent, AgentError, AgentSettings, Request};
-use ucl_collector::{Collector, CollectorError, CollectorSettings, Limits, Selection, StreamInfo};
+use ucl_collector::{Collector, CollectorError, CollectorSettings, Limits, Part, Selection, StreamInfo};
 use ucl_link::{Envelope, Identity, Now, Reply, Unseen};
 use ucl_sketch::{Base, BloomKind, Config, CounterBits, HeavyKind, ReportRule, Settings, Shape, UclSketch};
 use ucl_storage::SimDisk;
@@ -455,10 +455,10 @@ impl World<'_> {
         }
         let selection = Selection::tenant("t".parse().unwrap());
         let infos = collector.streams(&selection);
-        let views = collector.views(&selection).unwrap();
-        assert_eq!(infos.len(), views.len());
+        let snapshot = collector.snapshot(&selection).unwrap();
+        assert_eq!(infos.len(), snapshot.parts().len());
         let mut sums = vec![0u64; KEYS as usize];
-        for (info, (identity, view)) in infos.iter().zip(&views) {
+        for (info, Part { identity, view, .. }) in infos.iter().zip(snapshot.parts()) {
             assert_eq!((&info.stream, info.incarnation), (&identity.stream, identity.incarnation));
             let history = &self.truth[&info.checksum];
             assert_eq!(view.items() as usize, history.inserted.len());
@@ -473,8 +473,8 @@ impl World<'_> {
             }
         }
         for (number, &count) in sums.iter().enumerate() {
-            let sum = collector.estimate(&selection, &key(number as u32)).unwrap();
-            assert!(sum.lower <= count && count <= sum.upper && sum.parts == views.len());
+            let sum = snapshot.estimate(&key(number as u32));
+            assert!(sum.lower <= count && count <= sum.upper && sum.parts == infos.len());
             self.tally.checked += 1;
         }
     }
@@ -540,8 +540,8 @@ impl World<'_> {
         // Every item was counted, or is said to be missing.
         if !self.disturbed {
             for sender in &self.senders {
-                let stream = Selection { stream: Some(sender.settings.stream.clone()), ..selection.clone() };
-                let totals = collector.totals(&stream).unwrap();
+                let stream = Selection::stream(selection.tenant.clone(), sender.settings.stream.clone());
+                let totals = collector.snapshot(&stream).unwrap().totals();
                 let counted = sender.history.inserted.len() as u64;
                 assert_eq!((totals.items, sender.earlier), (counted, 0));
                 // Of a pipe, what came while nobody looked is gone, and the collector knows.
@@ -593,9 +593,9 @@ impl World<'_> {
             one.cut();
             done = end as usize;
         }
-        let stream = Selection { tenant: "t".parse().unwrap(), stream: Some(info.stream.clone()) };
-        let views = collector.views(&stream).unwrap();
-        let (_, view) = views.iter().find(|(identity, _)| identity.incarnation == info.incarnation).unwrap();
+        let stream = Selection::stream("t".parse().unwrap(), info.stream.clone());
+        let snapshot = collector.snapshot(&stream).unwrap();
+        let Part { view, .. } = snapshot.parts().find(|part| part.identity.incarnation == info.incarnation).unwrap();
         let local = one.query_view().unwrap();
         for number in 0..KEYS {
             assert_eq!(view.estimate(&key(number)), local.estimate(&key(number)));
@@ -616,13 +616,14 @@ fn seed_of(stream: &ucl_link::Name) -> u64 {
 fn all_answers(collector: &mut Collector<SimDisk>) -> Vec<String> {
     let selection = Selection::tenant("t".parse().unwrap());
     let mut all: Vec<String> = Vec::new();
-    for (identity, view) in collector.views(&selection).unwrap() {
+    let snapshot = collector.snapshot(&selection).unwrap();
+    for Part { identity, view, .. } in snapshot.parts() {
         all.push(format!("{identity} {} {} {:?}", view.items(), view.weight(), view.unexplained()));
         for number in 0..KEYS {
             all.push(format!("{:?}", view.estimate(&key(number))));
         }
     }
-    all.push(format!("{:?}", collector.top(&selection, 10).unwrap()));
+    all.push(format!("{:?}", snapshot.top(10)));
     let infos = collector.streams(&selection).into_iter();
     // When an epoch arrived is not part of the log.
     all.extend(infos.map(|info| format!("{:?}", StreamInfo { last: None, memory: 0, ..info })));

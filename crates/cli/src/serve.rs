@@ -1,0 +1,73 @@
+//! `ucl serve`: the collector as a service.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use ucl_server::{Config, ConfigError, Options, Server};
+
+use crate::fail::Usage;
+
+/// Run a collector: takes the counts of agents over HTTP, keeps them and answers.
+///
+/// At the first start, prints a token that allows everything; more come from `ucl token add`. Stops
+/// at Ctrl-C or SIGTERM, once what was begun is answered and written.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// File with any of these options; --print-config shows one.
+    #[arg(long, value_name = "FILE", env = "UCL_CONFIG", hide_env_values = true)]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    options: Options,
+
+    /// Print the default configuration file, and end.
+    #[arg(long)]
+    print_config: bool,
+
+    /// Write logs as one JSON object per line.
+    #[arg(long)]
+    log_json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ucl serve
+  ucl serve --data /var/lib/ucl --listen 127.0.0.1:8080";
+
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let Args { config, options, print_config, log_json } = args;
+    if print_config {
+        return crate::show::print(ucl_server::DEFAULT_FILE.to_owned());
+    }
+    let file = config.map_or(Ok(Options::default()), |path| Options::from_file(&path))?;
+    let config = Config::new(options.or(file)).map_err(|error| match error {
+        ConfigError::Invalid(_) => Usage::because(error).into(),
+        ConfigError::File(_) => anyhow::Error::from(error),
+    })?;
+    log(log_json);
+    let data = config.data.display().to_string();
+    let server = Server::start(config)?;
+    let stopper = server.stopper();
+    ctrlc::set_handler(move || stopper.stop())?;
+    let url = server.url();
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "Listening on {url}, data in {data}")?;
+    if let Some(token) = server.first_token() {
+        writeln!(out, "Token for everything, shown this once: {token}")?;
+        writeln!(out, "\nAsk with:\n  curl -H 'Authorization: Bearer {token}' {url}/v1/default/top")?;
+    }
+    out.flush()?;
+    drop(out);
+    server.run();
+    Ok(())
+}
+
+fn log(json: bool) {
+    let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false);
+    if json {
+        builder.json().init();
+    } else {
+        builder.with_ansi(false).init();
+    }
+}

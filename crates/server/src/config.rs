@@ -1,0 +1,224 @@
+//! What the service is told: by flags, by environment variables and by a file, in this order, all
+//! three read into [`Options`]; then [`Config`], whole and valid.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use ucl_collector::{CollectorSettings, Limits};
+use ucl_sketch::Settings;
+
+/// The default configuration as a file, each line explained.
+pub const DEFAULT_FILE: &str = include_str!("../ucl-serve.toml");
+
+/// What may be said. A flag counts before its variable, and that before the line of the file.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, clap::Args)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// Address and port to listen on [default: 127.0.0.1:7070].
+    #[arg(long, value_name = "ADDRESS:PORT", env = "UCL_LISTEN", hide_env_values = true)]
+    pub listen: Option<SocketAddr>,
+
+    /// Folder for everything that is kept [default: ucl-data].
+    #[arg(long, value_name = "DIR", env = "UCL_DATA", hide_env_values = true)]
+    pub data: Option<PathBuf>,
+
+    /// Epochs kept one by one for each stream, for questions about time [default: 360].
+    #[arg(long, value_name = "N", env = "UCL_KEEP_EPOCHS", hide_env_values = true)]
+    pub keep_epochs: Option<usize>,
+
+    /// Bytes of requests held in memory at once [default: 67108864].
+    #[arg(long, value_name = "BYTES", env = "UCL_BODY_BYTES", hide_env_values = true)]
+    pub body_bytes: Option<usize>,
+
+    /// Connections at once [default: 4096].
+    #[arg(long, value_name = "N", env = "UCL_CONNECTIONS", hide_env_values = true)]
+    pub connections: Option<usize>,
+
+    /// Streams of one tenant [default: 1000].
+    #[arg(long, value_name = "N", env = "UCL_MAX_STREAMS", hide_env_values = true)]
+    pub max_streams: Option<usize>,
+
+    /// Keys known in all streams of one tenant [default: 20000000].
+    #[arg(long, value_name = "N", env = "UCL_MAX_KEYS", hide_env_values = true)]
+    pub max_keys: Option<usize>,
+
+    /// Counters of one device [default: 1048576].
+    #[arg(long, value_name = "N", env = "UCL_MAX_COUNTERS", hide_env_values = true)]
+    pub max_counters: Option<usize>,
+
+    /// Bytes of memory for the streams of one tenant [default: 2147483648].
+    #[arg(long, value_name = "BYTES", env = "UCL_MAX_MEMORY", hide_env_values = true)]
+    pub max_memory: Option<usize>,
+}
+
+/// A configuration that cannot be used, with everything that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{0}")]
+    File(String),
+    /// Settings are invalid.
+    #[error("{}", .0.join("; "))]
+    Invalid(Vec<String>),
+}
+
+impl Options {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or has a line that is not known.
+    pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
+        let wrong = |error: String| ConfigError::File(format!("{}: {error}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        Self::from_text(&text).map_err(wrong)
+    }
+
+    pub(crate) fn from_text(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error| error.to_string())
+    }
+
+    /// Returns these options, and where one is not given, that of `other`.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            listen: self.listen.or(other.listen),
+            data: self.data.or(other.data),
+            keep_epochs: self.keep_epochs.or(other.keep_epochs),
+            body_bytes: self.body_bytes.or(other.body_bytes),
+            connections: self.connections.or(other.connections),
+            max_streams: self.max_streams.or(other.max_streams),
+            max_keys: self.max_keys.or(other.max_keys),
+            max_counters: self.max_counters.or(other.max_counters),
+            max_memory: self.max_memory.or(other.max_memory),
+        }
+    }
+}
+
+/// Settings of the service, whole and valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The address to listen on.
+    pub listen: SocketAddr,
+    /// The folder of everything that is kept.
+    pub data: PathBuf,
+    /// Epochs whose counts are kept one by one for each stream, for questions about time.
+    pub keep_epochs: usize,
+    /// Bytes of request bodies in memory at once.
+    pub body_bytes: usize,
+    /// Connections at once.
+    pub connections: usize,
+    /// What one tenant may use.
+    pub limits: Limits,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 7070)),
+            data: "ucl-data".into(),
+            keep_epochs: 360,
+            body_bytes: 64 << 20,
+            connections: 4_096,
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Fills in the defaults.
+    ///
+    /// # Errors
+    /// If settings are invalid: all of them are named.
+    pub fn new(options: Options) -> Result<Self, ConfigError> {
+        let Options {
+            listen,
+            data,
+            keep_epochs,
+            body_bytes,
+            connections,
+            max_streams,
+            max_keys,
+            max_counters,
+            max_memory,
+        } = options;
+        let default = Self::default();
+        let limits = Limits {
+            streams: max_streams.unwrap_or(default.limits.streams),
+            keys: max_keys.unwrap_or(default.limits.keys),
+            counters: max_counters.unwrap_or(default.limits.counters),
+            memory: max_memory.unwrap_or(default.limits.memory),
+            ..default.limits
+        };
+        let config = Self {
+            listen: listen.unwrap_or(default.listen),
+            data: data.unwrap_or(default.data),
+            keep_epochs: keep_epochs.unwrap_or(default.keep_epochs),
+            body_bytes: body_bytes.unwrap_or(default.body_bytes),
+            connections: connections.unwrap_or(default.connections),
+            limits,
+        };
+        let wrong = config.wrong();
+        if wrong.is_empty() { Ok(config) } else { Err(ConfigError::Invalid(wrong)) }
+    }
+
+    fn wrong(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let mut unless = |fine: bool, why: String| {
+            if !fine {
+                wrong.push(why);
+            }
+        };
+        let least = ucl_link::MAX_ENVELOPE;
+        unless(self.body_bytes >= least, format!("body_bytes must be at least {least}: one request may be as large"));
+        unless(self.body_bytes <= 64 << 30, "body_bytes must be at most 64 GiB".to_owned());
+        unless((1..=1 << 20).contains(&self.connections), "connections must be 1 to 1048576".to_owned());
+        let public = !self.listen.ip().is_loopback();
+        unless(
+            !public,
+            format!(
+                "{} can be reached from other machines, and this version has no TLS: listen on 127.0.0.1",
+                self.listen.ip()
+            ),
+        );
+        wrong
+    }
+
+    pub(crate) fn collector(&self) -> CollectorSettings {
+        let decoding = Settings { retain_epochs: self.keep_epochs, ..Settings::default() };
+        let (kept_epochs, limits) = (self.keep_epochs.max(1), self.limits);
+        CollectorSettings { decoding, kept_epochs, limits, ..CollectorSettings::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_file_has_every_option_at_its_default() {
+        // Every line is a comment that only has to be uncommented.
+        let lines = DEFAULT_FILE.lines().filter_map(|line| line.strip_prefix('#'));
+        let lines: Vec<&str> = lines.filter(|line| !line.starts_with(' ') && line.contains(" = ")).collect();
+        let options = Options::from_text(&lines.join("\n")).unwrap();
+        assert_eq!(Config::new(options.clone()), Ok(Config::default()));
+        assert_eq!(Options::from_text(DEFAULT_FILE), Ok(Options::default()), "as it is, it says nothing");
+        let described = format!("{options:?}");
+        assert!(!described.contains("None"), "an option is not in the file: {described}");
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_said_at_once() {
+        let options = Options::from_text("connections = 0\nbody_bytes = 7\nlisten = \"0.0.0.0:1\"").unwrap();
+        let Err(ConfigError::Invalid(wrong)) = Config::new(options) else { panic!("it is wrong") };
+        assert_eq!(wrong.len(), 3, "{wrong:?}");
+        assert!(Options::from_text("conections = 1").is_err(), "a misspelt option is not ignored");
+    }
+
+    #[test]
+    fn flags_count_before_the_file() {
+        let [flags, file] =
+            ["keep_epochs = 1", "keep_epochs = 2\nconnections = 3"].map(|text| Options::from_text(text).unwrap());
+        let both = flags.or(file);
+        assert_eq!((both.keep_epochs, both.connections, both.data), (Some(1), Some(3), None));
+    }
+}

@@ -1,0 +1,183 @@
+//! The service itself: connections, and how it starts and stops.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use ucl_collector::CollectorError;
+
+use crate::config::Config;
+use crate::core::Core;
+use crate::http::{App, router};
+use crate::tokens::{NewToken, Scope, Tokens};
+
+/// How long the head of a request may take, and a connection may be idle.
+const HEAD: Duration = Duration::from_secs(60);
+/// How long requests under way may take once the service stops.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Why the service does not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The address is in use, or not of this machine.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, io::Error),
+    /// The folder cannot be used.
+    #[error(transparent)]
+    Collector(#[from] CollectorError),
+    /// The tokens cannot be read.
+    #[error("the tokens: {0}")]
+    Tokens(io::Error),
+    /// The system gives no thread.
+    #[error(transparent)]
+    Runtime(#[from] io::Error),
+}
+
+/// Asks a service to stop, from any thread.
+#[derive(Clone, Debug)]
+pub struct Stopper(Arc<watch::Sender<bool>>);
+
+impl Stopper {
+    /// Requests under way are answered, and no more are taken.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+/// A service that listens.
+pub struct Server {
+    runtime: tokio::runtime::Runtime,
+    listener: TcpListener,
+    address: SocketAddr,
+    app: Arc<App>,
+    thread: JoinHandle<()>,
+    stopper: Stopper,
+    first_token: Option<String>,
+}
+
+impl Server {
+    /// Opens the data folder and starts to listen. Connections are answered by [`Server::run`].
+    ///
+    /// # Errors
+    /// If the address or the folder cannot be used.
+    pub fn start(config: Config) -> Result<Self, StartError> {
+        let tokens = Tokens::open(&config.data).map_err(StartError::Tokens)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().enable_time().build()?;
+        let listen = config.listen;
+        let bound = runtime.block_on(TcpListener::bind(listen));
+        let (listener, address) = bound
+            .and_then(|listener| listener.local_addr().map(|address| (listener, address)))
+            .map_err(|error| StartError::Listen(listen, error))?;
+        let (core, thread) = Core::start(config.data.join("collector"), config.collector())?;
+        let first_token = first_token(&tokens).map_err(StartError::Tokens)?;
+        let body_room = Arc::new(Semaphore::new(config.body_bytes.div_ceil(1_024)));
+        let app = Arc::new(App { core, tokens, config, body_room });
+        let stopper = Stopper(Arc::new(watch::Sender::new(false)));
+        Ok(Self { runtime, listener, address, app, thread, stopper, first_token })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address as a client takes it.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// A token that allows everything for the default tenant, if there was none before.
+    pub fn first_token(&self) -> Option<&str> {
+        self.first_token.as_deref()
+    }
+
+    /// Asks it to stop.
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// Answers until it is stopped; then writes everything down.
+    pub fn run(self) {
+        let Self { runtime, listener, app, thread, stopper, .. } = self;
+        let core = app.core.clone();
+        let stop = stopper.0.subscribe();
+        runtime.block_on(accept(listener, app, stop));
+        core.stop();
+        if thread.join().is_err() {
+            tracing::error!("the collector's thread panicked");
+        }
+        runtime.shutdown_timeout(Duration::from_secs(1));
+    }
+}
+
+fn first_token(tokens: &Tokens) -> io::Result<Option<String>> {
+    if !tokens.list()?.is_empty() {
+        return Ok(None);
+    }
+    let new = NewToken {
+        name: Some("first".into()),
+        tenant: crate::DEFAULT_TENANT.parse().map_err(io::Error::other)?,
+        scopes: BTreeSet::from(Scope::ALL),
+        stream_prefix: String::new(),
+    };
+    tokens.add(new, crate::clock::wall_ms()).map(Some)
+}
+
+async fn accept(listener: TcpListener, app: Arc<App>, mut stop: watch::Receiver<bool>) {
+    let connections = Arc::new(Semaphore::new(app.config.connections));
+    let graceful = GracefulShutdown::new();
+    let service = router(app);
+    loop {
+        let permit = tokio::select! {
+            permit = Arc::clone(&connections).acquire_owned() => permit,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        let Ok(permit) = permit else { break };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Out of file descriptors, mostly: others have to end first.
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let connection = serve_connection(stream, service.clone());
+        let watched = graceful.watch(connection);
+        tokio::spawn(async move {
+            // What went wrong with a connection is the peer's affair.
+            let _ = watched.await;
+            drop(permit);
+        });
+    }
+    drop(listener);
+    if tokio::time::timeout(DRAIN, graceful.shutdown()).await.is_err() {
+        tracing::warn!("requests under way were given up");
+    }
+}
+
+fn serve_connection(
+    stream: TcpStream,
+    service: Router,
+) -> http1::Connection<TokioIo<TcpStream>, TowerToHyperService<Router>> {
+    let _ = stream.set_nodelay(true);
+    http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
+}
