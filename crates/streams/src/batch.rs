@@ -27,6 +27,7 @@ pub struct Batch<'a> {
     shape: Shape<'a>,
     weights: Option<&'a [u64]>,
     len: usize,
+    pub(crate) mark: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -64,6 +65,13 @@ impl<'a> Batch<'a> {
     /// Sum of all weights.
     pub fn total_weight(&self) -> u128 {
         self.weights.map_or(self.len as u128, |weights| weights.iter().map(|&w| u128::from(w)).sum())
+    }
+
+    /// Returns the byte offset in the input from which a new read delivers the items after this
+    /// batch, if there is one. There is none in the middle of a window, in compressed inputs, and
+    /// in formats whose records depend on what comes before them (`csv`, `pcap` and others).
+    pub fn mark(&self) -> Option<u64> {
+        self.mark
     }
 
     /// Returns the keys in stream order.
@@ -200,7 +208,7 @@ impl BatchBuf {
     pub fn as_batch(&self) -> Batch<'_> {
         let shape = if self.varied || self.len == 0 { Shape::Varied(&self.ends) } else { Shape::Fixed(self.width) };
         let weights = self.weighted.then_some(&self.weights[..]);
-        Batch { bytes: &self.bytes, shape, weights, len: self.len }
+        Batch { bytes: &self.bytes, shape, weights, len: self.len, mark: None }
     }
 
     #[cold]

@@ -44,6 +44,8 @@ pub(crate) struct Collector<'c> {
     progress: Option<Arc<Progress>>,
     /// The input being read, for messages.
     pub input: String,
+    /// For the next batch: see [`Batch::mark`].
+    pub mark: Option<u64>,
     pub summary: ReadSummary,
 }
 
@@ -62,6 +64,7 @@ impl<'c> Collector<'c> {
             interrupt: options.interrupt.clone(),
             progress: options.progress.clone(),
             input: String::new(),
+            mark: None,
             summary: ReadSummary::default(),
         }
     }
@@ -151,7 +154,8 @@ impl<'c> Collector<'c> {
         if self.buffer.is_empty() {
             return self.check();
         }
-        let batch = self.buffer.as_batch();
+        let mut batch = self.buffer.as_batch();
+        batch.mark = self.mark.take();
         self.summary.items += batch.len() as u64;
         self.summary.weight += batch.total_weight();
         if let Some(progress) = &self.progress {

@@ -203,7 +203,10 @@ fn pump(
             }
         }
         let used = decoder.decode(Window { bytes: &window[..filled], offset, end }, out)?;
+        let plain = opened.packing == Packing::Plain;
+        out.mark = (plain && decoder.can_start_here()).then_some(offset + used as u64);
         out.flush()?;
+        out.mark = None;
         if end {
             return Ok(());
         }

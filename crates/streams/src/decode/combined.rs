@@ -63,6 +63,10 @@ impl Decode for Combined {
             out.key(key, weight, place)
         })
     }
+
+    fn can_start_here(&self) -> bool {
+        self.splitter.is_between_lines()
+    }
 }
 
 /// The parts of a line.

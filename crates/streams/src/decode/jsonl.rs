@@ -59,6 +59,10 @@ impl Decode for Jsonl {
             out.key(if keys.len() == 1 { key.as_bytes() } else { scratch }, weight, place)
         })
     }
+
+    fn can_start_here(&self) -> bool {
+        self.splitter.is_between_lines()
+    }
 }
 
 /// Makes a key of what several pointers lead to.

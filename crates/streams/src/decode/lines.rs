@@ -62,6 +62,11 @@ impl Splitter {
         self.searched = bytes.len() - start;
         Ok(start)
     }
+
+    /// Whether the bytes used up end with a line.
+    pub fn is_between_lines(&self) -> bool {
+        !self.overlong
+    }
 }
 
 /// `lines`: the whole line is the key, also of an empty one: there are as many items as lines.
@@ -73,6 +78,10 @@ pub(super) struct Lines {
 impl Decode for Lines {
     fn decode(&mut self, window: Window<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
         self.splitter.split(window, out, |line, place, out| out.key(line, 1, place))
+    }
+
+    fn can_start_here(&self) -> bool {
+        self.splitter.is_between_lines()
     }
 }
 
@@ -156,5 +165,9 @@ impl Decode for Fields {
                 if line.iter().all(is_blank) { Ok(()) } else { wanted.take(fields, place, out) }
             }),
         }
+    }
+
+    fn can_start_here(&self) -> bool {
+        self.splitter.is_between_lines()
     }
 }

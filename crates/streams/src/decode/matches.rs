@@ -50,4 +50,8 @@ impl Decode for Matches {
             out.key(&line[start..end], weight, place)
         })
     }
+
+    fn can_start_here(&self) -> bool {
+        self.splitter.is_between_lines()
+    }
 }

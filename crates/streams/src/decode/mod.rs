@@ -40,6 +40,11 @@ pub(crate) trait Decode {
     /// comes again, with more behind it. At the end of input everything counts as used up. A window
     /// of at least `MAX_RECORD_BYTES` must be used up in part.
     fn decode(&mut self, window: Window<'_>, out: &mut Collector<'_>) -> Result<usize, Halt>;
+
+    /// Whether a new decoder would find the same items in what comes after the bytes used up.
+    fn can_start_here(&self) -> bool {
+        false
+    }
 }
 
 /// The decoder of a format.

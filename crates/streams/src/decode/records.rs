@@ -28,4 +28,8 @@ impl Decode for Records {
         }
         Ok(whole)
     }
+
+    fn can_start_here(&self) -> bool {
+        true
+    }
 }

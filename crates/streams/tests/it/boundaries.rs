@@ -1,10 +1,12 @@
 //! How an input happens to be cut into reads must not be seen in its items.
 
+use std::ops::ControlFlow;
+
 use proptest::prelude::*;
 
 use crate::captures;
-use crate::support::{Trickle, collect, options};
-use ucl_streams::OnError;
+use crate::support::{Items, Trickle, collect, options};
+use ucl_streams::{OnError, ReadOptions, read_from};
 
 /// Reads at one go and in small steps, with either way to handle errors; everything must be the
 /// same.
@@ -34,6 +36,26 @@ fn same_in_steps(format: &str, weight: Option<&str>, data: &[u8], steps: &[usize
     Ok(())
 }
 
+/// At every mark, a new read of the rest delivers the items that are left. Returns the number of
+/// marks.
+fn same_from_marks(format: &str, data: &[u8], steps: &[usize]) -> Result<usize, TestCaseError> {
+    let options = ReadOptions { raw: true, ..options(format, None, OnError::Skip) };
+    let trickle = Trickle { data, steps: steps.to_vec(), calls: 0 };
+    let mut items = Items::new();
+    let mut marks = Vec::new();
+    let read = read_from(trickle, "input", &options, &mut |batch| {
+        items.extend(batch.items().map(|(key, weight)| (key.to_vec(), weight)));
+        marks.extend(batch.mark().map(|mark| (mark as usize, items.len())));
+        ControlFlow::Continue(())
+    });
+    prop_assert!(read.is_ok());
+    for (mark, before) in &marks {
+        let (rest, _) = collect(&data[*mark..], &options);
+        prop_assert_eq!(&rest, &items[*before..], "{} from byte {}", format, mark);
+    }
+    Ok(marks.len())
+}
+
 fn soup(alphabet: &'static [u8]) -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(prop::sample::select(alphabet), 0..120)
 }
@@ -51,6 +73,16 @@ proptest! {
             same_in_steps(format, None, &data, &steps)?;
         }
         same_in_steps("field:1", Some("2"), &data, &steps)?;
+    }
+
+    #[test]
+    fn reading_starts_anew_at_marks(data in soup(b"ab01 \t\r\n\n\xff"), steps in steps()) {
+        for format in ["lines", "field:2", "records:3", "regex:a(b?)", "combined:ip", "jsonl:/k"] {
+            same_from_marks(format, &data, &steps)?;
+        }
+        prop_assert!(same_from_marks("lines", &data, &steps)? > 0 || !data.contains(&b'\n'));
+        // A new reader would take the first row for a header, or has no packet header.
+        prop_assert_eq!(same_from_marks("csv:1", &data, &steps)?, 0);
     }
 
     #[test]
