@@ -38,6 +38,8 @@ pub struct Agent<S> {
     committed: u64,
     /// Whether a checkpoint has to be written.
     dirty: bool,
+    /// Whether it has to be written at once.
+    finishing: bool,
     checkpoint_at: u64,
     items_at_checkpoint: u64,
     link: Link,
@@ -191,6 +193,7 @@ impl<S: Storage> Agent<S> {
             unspooled: None,
             committed: 0,
             dirty: false,
+            finishing: false,
             checkpoint_at: now.mono_ms,
             items_at_checkpoint: 0,
             link: Link { acknowledged: (0, now.wall_ms), ..Link::default() },
@@ -268,7 +271,10 @@ impl<S: Storage> Agent<S> {
         self.position = position.to_vec();
         self.collect();
         self.dirty = true;
-        self.advance_if(self.has_news(), now)
+        self.finishing = true;
+        let written = self.advance_if(self.has_news(), now);
+        self.finishing = false;
+        written
     }
 
     /// Whether the collector would learn anything from the open epoch.
@@ -289,8 +295,9 @@ impl<S: Storage> Agent<S> {
             }
         }
         let changed = self.device.items() != self.items_at_checkpoint;
-        let late = changed && now.mono_ms.saturating_sub(self.checkpoint_at) >= self.settings.checkpoint_ms;
-        if self.dirty || late {
+        let since = now.mono_ms.saturating_sub(self.checkpoint_at);
+        let wanted = self.dirty && (self.finishing || since >= self.settings.commit_ms);
+        if wanted || (changed && since >= self.settings.checkpoint_ms) {
             self.settle(|agent| agent.commit(now))?;
         }
         Ok(())
@@ -383,6 +390,7 @@ impl<S: Storage> Agent<S> {
             messages: self.messages.clone(),
             device: self.device.to_bytes(),
         };
+        self.spool.sync(&mut self.storage)?;
         self.storage.replace(checkpoint::FILE, &checkpoint.to_bytes())?;
         self.committed = self.next_seq;
         self.dirty = false;

@@ -19,6 +19,8 @@ pub(crate) struct Spool {
     /// A file is not appended to beyond this.
     file_bytes: u64,
     capacity: u64,
+    /// Whether the last file has envelopes that may not be on the disk.
+    unsynced: bool,
 }
 
 #[derive(Debug)]
@@ -87,6 +89,7 @@ impl Spool {
             next_file,
             file_bytes: (capacity / 8).max(1 << 16),
             capacity,
+            unsynced: false,
         };
         let mut wanted = end;
         for (file, entries) in found.into_iter().rev() {
@@ -110,7 +113,7 @@ impl Spool {
         Ok(spool)
     }
 
-    /// Appends an envelope, and returns once it is on the disk.
+    /// Appends an envelope. It is on the disk after [`Spool::sync`].
     pub fn push(
         &mut self,
         storage: &mut impl Storage,
@@ -123,16 +126,29 @@ impl Spool {
             last.torn = false;
         }
         if self.files.back().is_none_or(|last| last.bytes + length > self.file_bytes) {
+            self.sync(storage)?;
             self.files.push_back(File { number: self.next_file, bytes: 0, torn: false });
             self.next_file += 1;
         }
         let Some(last) = self.files.back_mut() else { return Err(io::ErrorKind::NotFound.into()) };
         last.torn = true;
         storage.append(&name(last.number), bytes)?;
-        storage.sync(&name(last.number))?;
         last.torn = false;
+        self.unsynced = true;
         self.entries.push_back(Entry { seq, items, ended_ms, checksum, file: last.number, offset: last.bytes, length });
         last.bytes += length;
+        Ok(())
+    }
+
+    /// Returns once every envelope is on the disk.
+    pub fn sync(&mut self, storage: &mut impl Storage) -> io::Result<()> {
+        if self.unsynced
+            && let Some(last) = self.files.back()
+        {
+            // Nothing is known of the file after a failure, also not if the disk was full.
+            storage.sync(&name(last.number)).map_err(io::Error::other)?;
+        }
+        self.unsynced = false;
         Ok(())
     }
 
@@ -153,6 +169,7 @@ impl Spool {
     /// Removes every file.
     pub fn clear(&mut self, storage: &mut impl Storage) -> io::Result<()> {
         self.entries.clear();
+        self.unsynced = false;
         for file in self.files.drain(..) {
             storage.remove(&name(file.number))?;
         }

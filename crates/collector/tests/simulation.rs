@@ -640,6 +640,7 @@ fn run(seed: u64, tally: &mut Tally) {
             cut_items: 10 + rng.below(40),
             cut_ms: 5_000 + rng.below(20_000),
             checkpoint_ms: 1 + rng.below(30_000),
+            commit_ms: rng.below(20_000),
             buffer_bytes: 200,
             spool_bytes: 24_000 + rng.below(20_000),
             request_bytes: 1 + rng.below(4_000),
