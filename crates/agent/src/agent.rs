@@ -544,6 +544,11 @@ impl<S: Storage> Agent<S> {
         }
     }
 
+    /// The data plane's configuration.
+    pub fn config(&self) -> &ucl_sketch::Config {
+        self.device.config()
+    }
+
     /// Where the input goes on.
     pub fn position(&self) -> &[u8] {
         &self.position

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+#[cfg(feature = "server")]
+mod agent;
 mod completions;
 mod count;
 mod demo;
@@ -54,6 +56,8 @@ enum Command {
     Inspect(inspect::Args),
     Merge(merge::Args),
     #[cfg(feature = "server")]
+    Agent(Box<agent::Args>),
+    #[cfg(feature = "server")]
     Serve(serve::Args),
     #[cfg(feature = "server")]
     Token(token::Args),
@@ -78,6 +82,8 @@ fn main() -> ExitCode {
         Command::Top(args) => top::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Merge(args) => merge::run(&args),
+        #[cfg(feature = "server")]
+        Command::Agent(args) => agent::run(&args),
         #[cfg(feature = "server")]
         Command::Serve(args) => serve::run(args),
         #[cfg(feature = "server")]

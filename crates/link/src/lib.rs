@@ -1,4 +1,5 @@
-//! What an agent and a collector say to each other. Rules and bytes; no input, output or clock.
+//! What an agent and a collector say to each other: rules and bytes. Input, output and time are left
+//! to programs: the `Client` (feature `http`) and the [`Clock`] are for those.
 //!
 //! An agent counts a stream and sends one [`Envelope`] per epoch. The collector judges each one by
 //! the envelopes before it ([`Sequence`]) and answers with a [`Reply`].
@@ -36,12 +37,18 @@
 //! ```
 
 mod backoff;
+#[cfg(feature = "http")]
+mod client;
+mod clock;
 mod envelope;
 mod identity;
 mod reply;
 mod sequence;
 
 pub use backoff::Backoff;
+#[cfg(feature = "http")]
+pub use client::{Client, ClientError};
+pub use clock::Clock;
 pub use envelope::{Envelope, LinkError, MAX_ENVELOPE, MAX_MESSAGES, Now, Received, Times, Unseen, VERSION};
 pub use identity::{Identity, Incarnation, MAX_NAME, Name, NameError};
 pub use reply::{Refusal, Reply};

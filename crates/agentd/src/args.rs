@@ -1,0 +1,250 @@
+//! The options of `ucl agent` and `ucl-agent`.
+
+use std::ffi::OsString;
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ucl_link::Name;
+use ucl_sketch::{Bytes, KeyFormat, Mode, UclSketch};
+use ucl_streams::{Delimiter, Format, OnError, ReadOptions, Source};
+
+use crate::AgentdError;
+use crate::feed::Input;
+use crate::net::Listener;
+
+/// Count streams here and send the counts to a collector (`ucl serve`).
+///
+/// Counts in a fixed memory and sends every epoch over HTTP. What is sent is on disk first, and
+/// stays there until the collector has it on its own disk: nothing is lost and nothing counts twice
+/// when the agent, the collector or the link fails. An agent that starts again goes on in a file
+/// where it stopped. While the collector cannot be reached, counting goes on, at first with all
+/// epochs kept, and once the spool is full with longer ones.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Files, `-` for standard input (the default), udp:ADDRESS:PORT or tcp:ADDRESS:PORT for lines
+    /// over the network, or generators (zipf:1.1:ITEMS).
+    ///
+    /// Several inputs are read one after the other, as one stream.
+    #[arg(value_name = "INPUT")]
+    pub inputs: Vec<OsString>,
+
+    /// Address of the collector, such as http://127.0.0.1:7070.
+    #[arg(long, value_name = "URL", env = "UCL_COLLECTOR", hide_env_values = true)]
+    pub to: String,
+
+    /// Token that allows to write. Better given as UCL_TOKEN, which other users cannot see.
+    #[arg(long, value_name = "TOKEN", env = "UCL_TOKEN", hide_env_values = true)]
+    pub token: String,
+
+    /// Name of the stream. NAME=INPUT gives it an input of its own, and may be repeated.
+    #[arg(long, value_name = "NAME[=INPUT]", required = true)]
+    pub stream: Vec<StreamSpec>,
+
+    /// Tenant that the streams belong to.
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub tenant: Name,
+
+    /// Wait for more at the end of a file, and follow its name when it is rotated.
+    #[arg(long)]
+    pub follow: bool,
+
+    /// What the key is: lines, field:N, csv:COLUMN and others, as in `ucl count` [default: lines].
+    #[arg(short, long, value_name = "FORMAT", help_heading = "Reading")]
+    pub format: Option<Format>,
+
+    /// Add up a weight instead of counting items, as in `ucl count`.
+    #[arg(short, long, value_name = "WHERE", help_heading = "Reading")]
+    pub weight: Option<String>,
+
+    /// Multiply every weight by N.
+    #[arg(long, value_name = "N", help_heading = "Reading")]
+    pub scale: Option<NonZeroU64>,
+
+    /// Character between columns.
+    #[arg(long, value_name = "CHAR", help_heading = "Reading")]
+    pub delimiter: Option<Delimiter>,
+
+    /// The first row of a csv or tsv input is data.
+    #[arg(long, help_heading = "Reading")]
+    pub no_header: bool,
+
+    /// Stop at a bad record, instead of skipping it.
+    #[arg(long, help_heading = "Reading")]
+    pub strict: bool,
+
+    /// Memory of each stream's sketch.
+    #[arg(short, long, value_name = "SIZE", default_value = "64KB", help_heading = "Counting")]
+    pub memory: Bytes,
+
+    /// How to count: delta, em or another mode of `ucl count`.
+    #[arg(long, value_name = "MODE", default_value = "delta", help_heading = "Counting")]
+    pub mode: Mode,
+
+    /// End an epoch after N items.
+    #[arg(long, value_name = "N", default_value = "64000", help_heading = "Counting")]
+    pub cut_items: NonZeroU64,
+
+    /// End an epoch after this time: 500ms, 10s, 2m.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time, help_heading = "Counting")]
+    pub cut_every: Duration,
+
+    /// Folder for the states and spools; each stream has a folder in it.
+    #[arg(long, value_name = "DIR", default_value = "ucl-agent", env = "UCL_STATE", hide_env_values = true)]
+    pub state: PathBuf,
+
+    /// Disk space for epochs that wait, for each stream.
+    #[arg(long, value_name = "SIZE", default_value = "64MB")]
+    pub spool: Bytes,
+
+    /// Tell of every acknowledgement.
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tail -F access.log | ucl agent --to http://127.0.0.1:7070 --stream web-1 --format field:7
+  ucl agent --to http://127.0.0.1:7070 --stream web-1 --follow access.log --format combined:path
+  ucl agent --to http://127.0.0.1:7070 --stream a=/var/log/a.log --stream b=/var/log/b.log --follow
+  ucl agent --to http://127.0.0.1:7070 --stream syslog udp:127.0.0.1:5140 --format field:3";
+
+/// A stream, and its input if it has one of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamSpec {
+    /// The stream's name.
+    pub name: Name,
+    /// Its input.
+    pub input: Option<OsString>,
+}
+
+impl std::str::FromStr for StreamSpec {
+    type Err = ucl_link::NameError;
+
+    fn from_str(text: &str) -> Result<Self, ucl_link::NameError> {
+        match text.split_once('=') {
+            Some((name, input)) => Ok(Self { name: name.parse()?, input: Some(input.into()) }),
+            None => Ok(Self { name: text.parse()?, input: None }),
+        }
+    }
+}
+
+/// A time as people write it.
+pub fn time(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is not a time: give 500ms, 10s, 2m or 1h");
+    let digits = text.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit {
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3_600.0,
+        "d" => 86_400.0,
+        _ => return Err(wrong()),
+    };
+    let seconds = number.parse::<f64>().map_err(|_| wrong())? * unit;
+    if (1e-3..1e9).contains(&seconds) { Ok(Duration::from_secs_f64(seconds)) } else { Err(wrong()) }
+}
+
+/// One stream to count.
+pub(crate) struct Stream {
+    pub name: Name,
+    pub inputs: Vec<Input>,
+    pub options: ReadOptions,
+    pub keys: KeyFormat,
+}
+
+impl Args {
+    /// Checks everything, and returns the streams.
+    pub(crate) fn streams(&self) -> Result<Vec<Stream>, AgentdError> {
+        if self.mode == Mode::Exact {
+            return Err(AgentdError::usage(
+                "an agent cannot count in mode exact: it has no room for counts while the collector cannot be reached; \
+                 leave --mode out",
+            ));
+        }
+        let mut streams: Vec<Stream> = Vec::new();
+        for StreamSpec { name, input } in &self.stream {
+            if streams.iter().any(|stream| stream.name == *name) {
+                return Err(AgentdError::usage(format!("the stream {name} is named twice")));
+            }
+            let inputs = match input {
+                Some(input) => vec![named(input)?],
+                None if self.stream.len() > 1 => {
+                    let why = format!("with several streams, each needs an input: --stream {name}=INPUT");
+                    return Err(AgentdError::usage(why));
+                }
+                None if self.inputs.is_empty() => vec![Input::Source(Source::Stdin)],
+                None => self.inputs.iter().map(named).collect::<Result<_, _>>()?,
+            };
+            if input.is_some() && !self.inputs.is_empty() {
+                return Err(AgentdError::usage("give inputs either as --stream NAME=INPUT, or at the end, not both"));
+            }
+            let options = self.read_options(&inputs)?;
+            let keys = key_format(&inputs, &options.format);
+            streams.push(Stream { name: name.clone(), inputs, options, keys });
+        }
+        Ok(streams)
+    }
+
+    fn read_options(&self, inputs: &[Input]) -> Result<ReadOptions, AgentdError> {
+        let own = inputs.iter().find_map(|input| match input {
+            Input::Source(source) => source.own_format(),
+            Input::Net(_) => None,
+        });
+        let format = self.format.clone().or(own).unwrap_or_default();
+        let weight = self.weight.as_deref().map(|text| format.parse_weight(text)).transpose();
+        let options = ReadOptions {
+            weight: weight.map_err(AgentdError::usage)?,
+            format,
+            header: self.no_header.then_some(false),
+            delimiter: self.delimiter,
+            scale: self.scale,
+            on_error: if self.strict { OnError::Stop } else { OnError::Skip },
+            ..ReadOptions::default()
+        };
+        options.check().map_err(AgentdError::usage)?;
+        Ok(options)
+    }
+
+    /// A builder for a stream's sketch.
+    pub(crate) fn builder(&self, keys: KeyFormat) -> ucl_sketch::Builder {
+        let builder = UclSketch::builder().memory_bytes(self.memory.0).mode(self.mode);
+        match keys {
+            KeyFormat::Fixed(bytes) => builder.key_bytes(bytes.into()),
+            KeyFormat::Digest | KeyFormat::Code(_) => builder,
+        }
+    }
+}
+
+fn named(text: &OsString) -> Result<Input, AgentdError> {
+    match text.to_str() {
+        Some(text) if Listener::is_named(text) => text.parse().map(Input::Net).map_err(AgentdError::usage),
+        Some(text) => text.parse().map(Input::Source).map_err(AgentdError::usage),
+        // No generator or address has such a name, and any file may.
+        None => Ok(Input::Source(Source::Path(text.into()))),
+    }
+}
+
+/// The size of the keys, where the inputs guarantee it.
+fn key_format(inputs: &[Input], format: &Format) -> KeyFormat {
+    let made = |input: &Input| matches!(input, Input::Source(source) if source.own_format().is_some());
+    let guaranteed = matches!(format, Format::Records(_)) || inputs.iter().all(made);
+    let bytes = format.key_bytes_hint().filter(|_| guaranteed);
+    bytes.and_then(|bytes| KeyFormat::for_key_bytes(bytes).ok()).unwrap_or(KeyFormat::Digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_streams() {
+        assert_eq!(time("1.5s"), Ok(Duration::from_millis(1_500)));
+        assert!(time("5").is_err() && time("0s").is_err() && time("x").is_err());
+        let spec: StreamSpec = "web-1=/var/log/a=b.log".parse().unwrap();
+        assert_eq!((spec.name.as_str(), spec.input), ("web-1", Some("/var/log/a=b.log".into())));
+        assert!("a/b".parse::<StreamSpec>().is_err());
+    }
+}

@@ -1,0 +1,19 @@
+//! The agent as a program: reads inputs, counts them, and sends the counts to a collector over HTTP.
+//!
+//! [`ucl_agent`] has the rules (what is on disk before what is sent); this crate has the threads
+//! around it. Each stream has three: one reads its input, one owns the agent, one waits for the
+//! collector. They talk through channels with bounds. [`run`] is what `ucl agent` and the small
+//! binary `ucl-agent` do.
+
+mod args;
+mod feed;
+mod log;
+mod net;
+mod position;
+mod run;
+mod tail;
+mod worker;
+
+pub use args::{Args, StreamSpec, time};
+pub use run::{AgentdError, run, run_and_tell};
+pub use worker::Outcome;

@@ -1,0 +1,61 @@
+//! What an operator is told, on standard error: one line for each thing to act on.
+
+use ucl_agent::Status;
+use ucl_link::Name;
+use ucl_sketch::Bytes;
+
+/// Tells what changed.
+pub struct Log {
+    stream: Name,
+    /// Whether every acknowledgement is told.
+    verbose: bool,
+    last: Option<Status>,
+    trouble: Option<String>,
+}
+
+impl Log {
+    pub fn new(stream: Name, verbose: bool) -> Self {
+        Self { stream, verbose, last: None, trouble: None }
+    }
+
+    pub fn note(&self, text: &str) {
+        eprintln!("ucl agent: {}: {}", self.stream, printable(text));
+    }
+
+    pub fn warn(&self, text: &str) {
+        self.note(&format!("warning: {text}"));
+    }
+
+    /// Tells what is new in the agent's state.
+    pub fn status(&mut self, status: &Status) {
+        let before = self.last.replace(status.clone());
+        let trouble = status.trouble.as_ref().or(status.refused.as_ref());
+        if trouble != self.trouble.as_ref() {
+            match trouble {
+                Some(why) => self.warn(&format!("{why}; counting goes on, and it is tried again")),
+                None => self.note("the collector takes epochs again"),
+            }
+            self.trouble = trouble.cloned();
+        }
+        let Some(before) = before else { return };
+        if status.holding && !before.holding {
+            let spool = Bytes(status.spool_bytes as usize);
+            self.warn(&format!("the spool is full ({spool}): epochs become longer until the collector takes them"));
+        }
+        if status.gaps > before.gaps {
+            self.warn(&format!(
+                "goes on as incarnation {}: some counts were given up, and are reported",
+                status.incarnation
+            ));
+        }
+        if self.verbose && status.waiting < before.waiting {
+            self.note(&format!("{} epochs sent, {} waiting, {} items", status.epochs, status.waiting, status.items));
+        }
+    }
+}
+
+/// What comes from elsewhere must not command the terminal.
+fn printable(text: &str) -> String {
+    let shown = |char: char| if ucl_streams::acts_on_terminal(char) { char::REPLACEMENT_CHARACTER } else { char };
+    text.chars().map(shown).collect()
+}

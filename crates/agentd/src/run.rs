@@ -1,0 +1,191 @@
+//! Starts the threads of all streams, and waits for them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use ucl_agent::{Agent, AgentError, AgentSettings, Request, Status, stored_config};
+use ucl_link::{Client, ClientError, Clock};
+use ucl_storage::Folder;
+use ucl_streams::ReadOptions;
+
+use crate::args::{Args, Stream};
+use crate::feed::Feed;
+use crate::log::Log;
+use crate::position::Position;
+use crate::worker::{Answered, Outcome, Worker, random};
+
+/// Batches of items that wait.
+const BATCHES: usize = 4;
+
+/// Why the agent does not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentdError {
+    /// The options contradict each other.
+    #[error("{0}")]
+    Usage(String),
+    /// The address of the collector cannot be one.
+    #[error(transparent)]
+    Address(#[from] ClientError),
+    /// A stream cannot be counted.
+    #[error("{stream}: {error}")]
+    Stream {
+        /// The stream.
+        stream: String,
+        /// What is wrong.
+        error: AgentError,
+    },
+    /// An input could not be read to its end. What came before is counted.
+    #[error("{0}")]
+    Input(String),
+    /// The system gives no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+    /// A thread panicked: a defect.
+    #[error("internal: the thread of a stream panicked; its state is on disk")]
+    Panicked,
+}
+
+impl AgentdError {
+    pub(crate) fn usage(why: impl ToString) -> Self {
+        Self::Usage(why.to_string())
+    }
+}
+
+/// Counts all streams until their inputs end and everything is delivered, or until `stop` is set.
+/// Then writes everything down.
+///
+/// # Errors
+/// If the options cannot be used, or a stream's disk fails. Other streams are counted to their end.
+pub fn run(args: &Args, stop: &Arc<AtomicBool>) -> Result<Vec<Outcome>, AgentdError> {
+    let client = Client::new(&args.to, &args.token)?;
+    let streams = args.streams()?;
+    // Everything that can be wrong is found before anything is counted.
+    let opened = streams.into_iter().map(|stream| Opened::new(args, stream)).collect::<Result<Vec<_>, _>>()?;
+    let threads = opened.into_iter().map(|opened| opened.start(args, &client, stop));
+    let threads = threads.collect::<Result<Vec<JoinHandle<_>>, _>>()?;
+    let outcomes: Vec<_> =
+        threads.into_iter().map(|thread| thread.join().unwrap_or(Err(AgentdError::Panicked))).collect();
+    outcomes.into_iter().collect()
+}
+
+/// What `ucl agent` does: [`run`] until the inputs end or a signal comes, and then says how it went.
+///
+/// # Errors
+/// As [`run`], and if an input could not be read to its end.
+pub fn run_and_tell(args: &Args) -> Result<(), AgentdError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        // The second signal does not wait for anything: the state is on disk.
+        if flag.swap(true, Relaxed) {
+            std::process::exit(130);
+        }
+    })
+    .map_err(std::io::Error::other)?;
+    let mut failures = Vec::new();
+    for Outcome { stream, status, failed } in run(args, &stop)? {
+        let Status { items, epochs, waiting, .. } = status;
+        let delivered = match waiting {
+            0 => "all delivered".to_owned(),
+            _ => format!("{waiting} not delivered yet: they wait in {}", args.state.join(stream.as_str()).display()),
+        };
+        eprintln!("ucl agent: {stream}: {items} items in {epochs} epochs, {delivered}");
+        failures.extend(failed.map(|why| format!("{stream}: {why}")));
+    }
+    if failures.is_empty() { Ok(()) } else { Err(AgentdError::Input(failures.join("; "))) }
+}
+
+/// A stream whose folder is open.
+struct Opened {
+    stream: Stream,
+    agent: Agent<Folder>,
+    resume: Position,
+    written_ms: Option<i64>,
+    clock: Clock,
+}
+
+impl Opened {
+    fn new(args: &Args, stream: Stream) -> Result<Self, AgentdError> {
+        let name = stream.name.clone();
+        let fail = |error: AgentError| AgentdError::Stream { stream: name.to_string(), error };
+        let (mut config, _) = args.builder(stream.keys).plan().map_err(AgentdError::usage)?;
+        let folder = Folder::open(args.state.join(name.as_str())).map_err(|error| fail(error.into()))?;
+        // The seed was random, and is the same as long as the stream lives.
+        if let Some(stored) = stored_config(&folder).map_err(|error| fail(error.into()))? {
+            config.seed = stored.seed;
+        }
+        let settings = AgentSettings {
+            format: stream.options.format.to_string(),
+            cut_items: args.cut_items.get(),
+            cut_ms: args.cut_every.as_millis() as u64,
+            spool_bytes: args.spool.0 as u64,
+            ..AgentSettings::new(args.tenant.clone(), name.clone(), config)
+        };
+        let clock = Clock::start();
+        let (agent, resumed) = Agent::open(folder, settings, clock.now(), random()).map_err(fail)?;
+        let resume = Position::from_bytes(&resumed.position).unwrap_or_default();
+        Ok(Self { stream, agent, resume, written_ms: resumed.written_ms, clock })
+    }
+
+    fn start(
+        self,
+        args: &Args,
+        client: &Client,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<JoinHandle<Result<Outcome, AgentdError>>, AgentdError> {
+        let Self { stream, agent, resume, written_ms, clock } = self;
+        let Stream { name, inputs, options, keys: _ } = stream;
+        let log = Log::new(name.clone(), args.verbose);
+        if written_ms.is_some() {
+            log.note(&format!("goes on at {} items", agent.status().items));
+        }
+        let key_bytes = match agent.config().keys {
+            ucl_sketch::KeyFormat::Fixed(bytes) => Some(bytes.into()),
+            _ => None,
+        };
+        let options = ReadOptions { key_bytes, interrupt: Some(Arc::clone(stop)), ..options };
+        let (to, input) = sync_channel(BATCHES);
+        let feed = Feed {
+            inputs,
+            options,
+            follow: args.follow,
+            resume: resume.clone(),
+            written_ms,
+            to,
+            stop: Arc::clone(stop),
+        };
+        let (requests, wanted) = sync_channel(1);
+        let (answers, replies) = sync_channel(1);
+        let client = client.clone();
+        let worker = Worker {
+            stream: name.clone(),
+            agent,
+            position: resume,
+            input,
+            requests,
+            replies,
+            clock,
+            stop: Arc::clone(stop),
+            log,
+        };
+        let thread = |role: &str| std::thread::Builder::new().name(format!("{role} {name}"));
+        thread("read").spawn(move || feed.run())?;
+        thread("send").spawn(move || send(&client, &wanted, &answers))?;
+        let stream = name.to_string();
+        let fail = move |error| AgentdError::Stream { stream: stream.clone(), error };
+        Ok(thread("count").spawn(move || worker.run().map_err(fail))?)
+    }
+}
+
+/// Sends one request after the other, until nobody has any more.
+fn send(client: &Client, wanted: &Receiver<Request>, answers: &SyncSender<Answered>) {
+    for Request { id, identity, body } in wanted {
+        let reply = client.send(&identity, &body).map_err(|error| error.to_string());
+        if answers.send((id, reply)).is_err() {
+            return;
+        }
+    }
+}

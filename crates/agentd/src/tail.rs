@@ -1,0 +1,95 @@
+//! Reads a file, and goes on when it grows.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use crate::position::FileId;
+
+/// How often a file that does not grow is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a file that was moved away is read on: whoever writes it has to open the new one first.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Why a file came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// There is no more, and nobody waits for it.
+    Reached = 0,
+    /// Another file has its name: it was rotated.
+    Rotated = 1,
+    /// It became shorter than what was read of it.
+    Truncated = 2,
+}
+
+/// What a [`Tail`] came to, once it was read to its end.
+#[derive(Clone, Debug, Default)]
+pub struct Ending(Arc<AtomicU8>);
+
+impl Ending {
+    pub fn get(&self) -> End {
+        match self.0.load(Relaxed) {
+            1 => End::Rotated,
+            2 => End::Truncated,
+            _ => End::Reached,
+        }
+    }
+}
+
+/// A file from some byte on. If it is followed, reading waits at its end until it grows, and ends
+/// when another file takes its name or it is cut.
+pub struct Tail {
+    file: File,
+    read: u64,
+    followed: Option<(PathBuf, FileId)>,
+    /// When another file was first seen under its name.
+    rotated: Option<Instant>,
+    stop: Arc<AtomicBool>,
+    ending: Ending,
+}
+
+impl Tail {
+    /// Starts at byte `from`, where the file is. `followed` has the name that is watched.
+    pub fn new(file: File, from: u64, followed: Option<(PathBuf, FileId)>, stop: Arc<AtomicBool>) -> Self {
+        Self { file, read: from, followed, rotated: None, stop, ending: Ending::default() }
+    }
+
+    pub fn ending(&self) -> Ending {
+        self.ending.clone()
+    }
+
+    fn end(&self, end: End) -> io::Result<usize> {
+        self.ending.0.store(end as u8, Relaxed);
+        Ok(0)
+    }
+}
+
+impl Read for Tail {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let n = self.file.read(buffer)?;
+            self.read += n as u64;
+            let Some((path, id)) = &self.followed else { return Ok(n) };
+            if n > 0 {
+                return Ok(n);
+            }
+            if self.stop.load(Relaxed) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            if self.file.metadata()?.len() < self.read {
+                return self.end(End::Truncated);
+            }
+            // While there is no new file, the old one may still be written to.
+            if path.exists() && !id.has_number_of(path) {
+                let since = *self.rotated.get_or_insert_with(Instant::now);
+                if since.elapsed() >= GRACE {
+                    return self.end(End::Rotated);
+                }
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The link over HTTP: a client of the collector.
+
+use std::time::Duration;
+
+use crate::{Identity, Reply};
+
+/// How long a request may take, and a connection to be made.
+const PATIENCE: Duration = Duration::from_secs(60);
+const CONNECT: Duration = Duration::from_secs(10);
+/// Bytes of an answer, at most.
+const LARGEST_ANSWER: u64 = 256 << 20;
+
+/// A client of one collector, with its token. Cheap to clone; connections are shared and kept open.
+#[derive(Clone, Debug)]
+pub struct Client {
+    http: ureq::Agent,
+    address: String,
+    bearer: String,
+}
+
+/// Why the collector did not answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The address is not that of a collector.
+    #[error("{0:?} is not the address of a collector: write http://HOST:PORT")]
+    Address(String),
+    /// The collector is down, or something is in between.
+    #[error("cannot reach {address}: {why}")]
+    Unreachable {
+        /// The collector's address.
+        address: String,
+        /// What the system says.
+        why: String,
+    },
+    /// The collector answered that it will not.
+    #[error("{address}: {detail} (status {status})")]
+    Refused {
+        /// The collector's address.
+        address: String,
+        /// The HTTP status.
+        status: u16,
+        /// What the collector says.
+        detail: String,
+    },
+    /// Something else than a collector answered.
+    #[error("{address} does not answer as a collector does: {why}")]
+    Garbled {
+        /// Where the answer came from.
+        address: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl Client {
+    /// Creates a client; nothing is sent yet.
+    ///
+    /// # Errors
+    /// If the address is not a URL of the form `http://HOST:PORT`.
+    pub fn new(address: &str, token: &str) -> Result<Self, ClientError> {
+        let address = address.trim_end_matches('/');
+        let host = address.strip_prefix("http://");
+        if host.is_none_or(|host| host.is_empty() || host.contains(['/', '?', '#', '@'])) {
+            return Err(ClientError::Address(address.to_owned()));
+        }
+        let config = ureq::Agent::config_builder()
+            .timeout_global(Some(PATIENCE))
+            .timeout_connect(Some(CONNECT))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .build();
+        Ok(Self { http: config.into(), address: address.to_owned(), bearer: format!("Bearer {token}") })
+    }
+
+    /// The collector's address.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Sends envelopes of one incarnation, laid end to end.
+    ///
+    /// # Errors
+    /// If there is no answer, or none that a collector gives.
+    pub fn send(&self, identity: &Identity, body: &[u8]) -> Result<Reply, ClientError> {
+        let Identity { tenant, stream, incarnation } = identity;
+        let url = format!("{}/v1/{tenant}/{stream}/{incarnation}", self.address);
+        let request = self.http.post(url).header("Authorization", &self.bearer);
+        let answer = self.read(request.content_type("application/octet-stream").send(body))?;
+        serde_json::from_slice(&answer).map_err(|error| self.garbled(error))
+    }
+
+    /// Asks for what stands at a path, with parameters that are encoded here.
+    ///
+    /// # Errors
+    /// If there is no answer, or the collector refuses.
+    pub fn get<'q>(
+        &self,
+        path: &str,
+        parameters: impl IntoIterator<Item = (&'q str, String)>,
+    ) -> Result<Vec<u8>, ClientError> {
+        let request = self.http.get(format!("{}{path}", self.address)).header("Authorization", &self.bearer);
+        self.read(request.query_pairs(parameters).call())
+    }
+
+    fn read(&self, response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<Vec<u8>, ClientError> {
+        let unreachable = |error: ureq::Error| {
+            let why = match error {
+                ureq::Error::Io(error) => error.to_string(),
+                other => other.to_string(),
+            };
+            ClientError::Unreachable { address: self.address.clone(), why }
+        };
+        let mut response = response.map_err(unreachable)?;
+        let status = response.status();
+        let body = response.body_mut().with_config().limit(LARGEST_ANSWER).read_to_vec().map_err(unreachable)?;
+        if status.is_success() {
+            return Ok(body);
+        }
+        let problem: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
+        let detail =
+            problem.as_ref().and_then(|problem| problem.get("detail")?.as_str()).unwrap_or("no reason is given");
+        // It may come from anywhere, and will be printed.
+        let detail = detail.chars().filter(|char| !char.is_control()).take(500).collect();
+        Err(ClientError::Refused { address: self.address.clone(), status: status.as_u16(), detail })
+    }
+
+    fn garbled(&self, error: impl std::fmt::Display) -> ClientError {
+        ClientError::Garbled { address: self.address.clone(), why: error.to_string() }
+    }
+
+    /// Asks as [`Client::get`] does, and reads the answer as JSON.
+    ///
+    /// # Errors
+    /// As [`Client::get`], and if the answer is something else.
+    pub fn get_json<'q, T: serde::de::DeserializeOwned>(
+        &self,
+        path: &str,
+        parameters: impl IntoIterator<Item = (&'q str, String)>,
+    ) -> Result<T, ClientError> {
+        let answer = self.get(path, parameters)?;
+        serde_json::from_slice(&answer).map_err(|error| self.garbled(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for good in ["http://127.0.0.1:7070", "http://collector/", "http://[::1]:7070"] {
+            assert!(Client::new(good, "t").is_ok(), "{good}");
+        }
+        for bad in ["", "127.0.0.1:7070", "http://", "ftp://a", "http://a/b", "http://user@host"] {
+            assert_eq!(Client::new(bad, "t").unwrap_err(), ClientError::Address(bad.trim_end_matches('/').to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_collector_that_is_down_is_named() {
+        // A port that nobody listens on: it was given back.
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = format!("http://127.0.0.1:{port}");
+        let error = Client::new(&address, "t").unwrap().get("/healthz", []).unwrap_err();
+        assert!(matches!(&error, ClientError::Unreachable { .. }), "{error:?}");
+        assert!(error.to_string().starts_with(&format!("cannot reach {address}: ")), "{error}");
+    }
+}
