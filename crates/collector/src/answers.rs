@@ -13,12 +13,14 @@ use crate::settings::CollectorError;
 use crate::snapshot::Snapshot;
 
 /// One epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpochInfo {
     /// Its number in the incarnation.
     pub seq: u64,
     /// Items of the incarnation up to its end.
     pub items: u64,
+    /// Weight of the incarnation up to its end, unless an older version took the epoch.
+    pub weight: Option<u64>,
     /// When it was, by the sender's clocks.
     pub times: Times,
     /// When it arrived, by the collector's clock, if that was since the collector started.
@@ -44,6 +46,8 @@ pub struct StreamInfo {
     pub keys: usize,
     /// Bytes of memory.
     pub memory: usize,
+    /// Bytes of all envelopes taken.
+    pub uplink_bytes: u64,
     /// The last epoch.
     pub last: Option<EpochInfo>,
     /// Items that are known to be missing, before or within this incarnation.
@@ -63,6 +67,7 @@ impl StreamInfo {
             items: life.epochs.back().map_or(0, |epoch| epoch.items),
             keys: life.station.keys(),
             memory: life.memory,
+            uplink_bytes: life.uplink_bytes,
             last: life.epochs.back().copied(),
             unseen: life.unseen,
             ended: life.ended.clone(),

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use ucl_link::{Identity, Sequence, Unseen};
+use ucl_link::{Identity, Sequence, Times, Unseen};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::answers::EpochInfo;
 
 const MAGIC: [u8; 8] = *b"UCLSTATE";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const PREFIX: &str = "state%";
 
 /// Everything that is known of one incarnation.
@@ -21,6 +21,41 @@ pub(crate) struct Checkpoint {
     pub epochs: VecDeque<EpochInfo>,
     pub unseen: Option<Unseen>,
     pub station: Vec<u8>,
+    pub uplink_bytes: u64,
+}
+
+/// What version 1 had of it.
+#[derive(Serialize, Deserialize)]
+struct CheckpointV1 {
+    identity: Identity,
+    format: String,
+    sequence: Sequence,
+    epochs: VecDeque<EpochV1>,
+    unseen: Option<Unseen>,
+    station: Vec<u8>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct EpochV1 {
+    seq: u64,
+    items: u64,
+    times: Times,
+    received_ms: Option<i64>,
+}
+
+impl From<CheckpointV1> for Checkpoint {
+    fn from(old: CheckpointV1) -> Self {
+        let CheckpointV1 { identity, format, sequence, epochs, unseen, station } = old;
+        let epoch = |EpochV1 { seq, items, times, received_ms }: EpochV1| EpochInfo {
+            seq,
+            items,
+            weight: None,
+            times,
+            received_ms,
+        };
+        let epochs = epochs.into_iter().map(epoch).collect();
+        Self { identity, format, sequence, epochs, unseen, station, uplink_bytes: 0 }
+    }
 }
 
 /// Two files take turns, so that the older one is there when the newer cannot be read. `%` is in no
@@ -59,12 +94,46 @@ impl Checkpoint {
             return None;
         }
         let (version, content) = content.strip_prefix(&MAGIC)?.split_first()?;
-        if *version != VERSION {
-            return None;
-        }
-        match postcard::take_from_bytes(content) {
-            Ok((checkpoint, [])) => Some(checkpoint),
+        match *version {
+            1 => whole::<CheckpointV1>(content).map(Self::from),
+            VERSION => whole(content),
             _ => None,
         }
+    }
+}
+
+fn whole<'a, T: Deserialize<'a>>(content: &'a [u8]) -> Option<T> {
+    match postcard::take_from_bytes(content) {
+        Ok((value, [])) => Some(value),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// States that the first version wrote are read.
+    #[test]
+    fn version_1_is_read() {
+        let identity = Identity::new("t", "s", "1-00000000000000ab".parse().unwrap()).unwrap();
+        let times = Times { started_ms: 1, ended_ms: 2, duration_ms: 3 };
+        let epochs = VecDeque::from([EpochV1 { seq: 0, items: 7, times, received_ms: Some(9) }]);
+        let (format, sequence) = ("lines".to_owned(), Sequence::default());
+        let old = CheckpointV1 { identity, format, sequence, epochs, unseen: None, station: vec![1, 2, 3] };
+        let mut bytes = [&MAGIC[..], &[1], &postcard::to_stdvec(&old).unwrap()].concat();
+        bytes.extend(xxh3_64(&bytes).to_le_bytes());
+        let read = Checkpoint::from_bytes(&bytes).unwrap();
+        assert_eq!(read.station, [1, 2, 3]);
+        let epoch = EpochInfo { seq: 0, items: 7, weight: None, times, received_ms: Some(9) };
+        assert_eq!(read.epochs, [epoch]);
+        let again = Checkpoint::from_bytes(&read.to_bytes()).unwrap();
+        assert_eq!((again.epochs, again.uplink_bytes), (read.epochs, 0));
+        // Nor is what a later one may write.
+        let last = bytes.len() - 8;
+        bytes.truncate(last);
+        bytes[8] = VERSION + 1;
+        bytes.extend(xxh3_64(&bytes).to_le_bytes());
+        assert!(Checkpoint::from_bytes(&bytes).is_none());
     }
 }

@@ -57,6 +57,12 @@ impl<S: Storage> Collector<S> {
         })?;
         // Whose states are lost, and the beginning of whose log is gone, cannot go on.
         lives.retain(|_, life| life.sequence.next() > 0);
+        // What was taken stays, whatever the limits are now; they are for what comes.
+        let limited = |(identity, life): (Identity, Life)| {
+            let limits = settings.limits(&identity.tenant);
+            (identity, life.with_counter_limit(limits.counters))
+        };
+        let lives = lives.into_iter().map(limited).collect();
         Ok(Self { storage, settings, lives, log, uncommitted: BTreeSet::new(), failed: false, trouble: None })
     }
 
@@ -127,9 +133,8 @@ impl<S: Storage> Collector<S> {
                 if let Some(why) = self.no_room_for(identity) {
                     return Ok(Some(Refusal::Limit { why }));
                 }
-                let mut life = Life::new(identity.clone(), &self.settings.decoding);
-                life.station = life.station.with_counter_limit(limits.counters);
-                Some(life)
+                let life = Life::new(identity.clone(), &self.settings.decoding);
+                Some(life.with_counter_limit(limits.counters))
             }
         };
         let used = self.usage(&identity.tenant);
@@ -214,7 +219,8 @@ impl<S: Storage> Collector<S> {
         Log::replay(&self.storage, identity, |received| life.replay(received, kept_epochs))?;
         life.ended = ended;
         if life.sequence.next() > 0 {
-            self.lives.insert(identity.clone(), life);
+            let limits = self.settings.limits(&identity.tenant);
+            self.lives.insert(identity.clone(), life.with_counter_limit(limits.counters));
         }
         self.failed = false;
         Ok(())

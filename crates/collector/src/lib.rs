@@ -43,12 +43,16 @@ mod checkpoint;
 mod collector;
 mod life;
 mod log;
+mod range;
 mod selection;
 mod settings;
+mod slice;
 mod snapshot;
 
 pub use answers::{EpochInfo, StreamInfo};
 pub use collector::{Collector, Maintained};
+pub use range::{Coverage, TimeRange};
 pub use selection::{Selection, Streams};
 pub use settings::{CollectorError, CollectorSettings, Limits, Rejected};
-pub use snapshot::{Answer, KeySeries, Part, Snapshot, Sum, Totals};
+pub use slice::{Change, KeySeries, Point, Slice};
+pub use snapshot::{Answer, Part, Snapshot, Sum, Totals};

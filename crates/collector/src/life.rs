@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ucl_link::{Envelope, Identity, Judgement, Received, Sequence, Unseen};
-use ucl_sketch::{Fault, Refused, SaveError, Settings, Station};
+use ucl_sketch::{ControlPlane, Fault, Refused, SaveError, Settings, Station};
 
 use crate::answers::EpochInfo;
 use crate::checkpoint::Checkpoint;
@@ -18,6 +18,8 @@ pub(crate) struct Life {
     /// Times of the last epochs, oldest first.
     pub epochs: VecDeque<EpochInfo>,
     pub unseen: Option<Unseen>,
+    /// Bytes of all envelopes taken.
+    pub uplink_bytes: u64,
     /// Why nothing more is taken, if so.
     pub ended: Option<String>,
     /// Envelopes that are in each of the two states on disk.
@@ -36,6 +38,7 @@ impl Life {
             station: Station::new(decoding.clone()),
             epochs: VecDeque::new(),
             unseen: None,
+            uplink_bytes: 0,
             ended: None,
             covered: [0; 2],
             memory: 0,
@@ -45,12 +48,17 @@ impl Life {
 
     /// What was written down, or `None` if it contradicts itself or the settings.
     pub fn restore(checkpoint: Checkpoint, decoding: &Settings) -> Option<Self> {
-        let Checkpoint { identity, format, sequence, epochs, unseen, station } = checkpoint;
+        let Checkpoint { identity, format, sequence, epochs, unseen, station, uplink_bytes } = checkpoint;
         let station = Station::from_bytes(&station, decoding.clone()).ok()?;
         let memory = station.memory().total();
         // One envelope is one epoch.
         (station.epochs() == sequence.next()).then_some(())?;
-        Some(Self { format, sequence, station, epochs, unseen, memory, ..Self::new(identity, decoding) })
+        Some(Self { format, sequence, station, epochs, unseen, uplink_bytes, memory, ..Self::new(identity, decoding) })
+    }
+
+    /// A device with more counters is refused from now on.
+    pub fn with_counter_limit(self, counters: usize) -> Self {
+        Self { station: self.station.with_counter_limit(counters), ..self }
     }
 
     pub fn checkpoint(&self) -> Result<Checkpoint, SaveError> {
@@ -61,6 +69,7 @@ impl Life {
             epochs: self.epochs.clone(),
             unseen: self.unseen,
             station: self.station.to_bytes()?,
+            uplink_bytes: self.uplink_bytes,
         })
     }
 
@@ -84,10 +93,13 @@ impl Life {
         if self.format != *format {
             (*format).clone_into(&mut self.format);
         }
-        self.epochs.push_back(EpochInfo { seq: *seq, items: *items, times: *times, received_ms });
-        while self.epochs.len() > kept_epochs.max(1) {
+        let weight = self.station.control().map(ControlPlane::weight);
+        self.epochs.push_back(EpochInfo { seq: *seq, items: *items, weight, times: *times, received_ms });
+        // One more than is kept: the oldest tells where the next one began.
+        while self.epochs.len() > kept_epochs.saturating_add(1) {
             self.epochs.pop_front();
         }
+        self.uplink_bytes = self.uplink_bytes.saturating_add(received.bytes.len() as u64);
         self.unseen = match (self.unseen, *unseen) {
             (Some(before), Some(unseen)) => Some(before.and(unseen)),
             (before, unseen) => before.or(unseen),

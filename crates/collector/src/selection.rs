@@ -14,6 +14,8 @@ pub enum Streams {
     Prefix(String),
     /// These.
     Named(BTreeSet<Name>),
+    /// Those that are in any of these.
+    Any(Vec<Streams>),
 }
 
 impl Streams {
@@ -23,6 +25,7 @@ impl Streams {
             Self::All => true,
             Self::Prefix(prefix) => stream.as_str().starts_with(prefix.as_str()),
             Self::Named(names) => names.contains(stream),
+            Self::Any(any) => any.iter().any(|streams| streams.has(stream)),
         }
     }
 }

@@ -1,13 +1,15 @@
 //! Answers: sums over streams and incarnations, with their bounds. A snapshot never changes, and is
 //! asked without the collector.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ucl_link::{Identity, Unseen};
 use ucl_sketch::{KeyId, QueryView};
 
 use crate::answers::EpochInfo;
+use crate::range::TimeRange;
+use crate::slice::Slice;
 
 /// One incarnation's counts at its last cut.
 #[derive(Clone, Debug)]
@@ -18,7 +20,8 @@ pub struct Part {
     pub format: String,
     /// The counts.
     pub view: QueryView,
-    /// Times of the last epochs, oldest first.
+    /// Times of the last epochs, oldest first. Unless it is the very first, the oldest is there to
+    /// tell where the next one began.
     pub epochs: Vec<EpochInfo>,
     /// Items that are known to be missing.
     pub unseen: Option<Unseen>,
@@ -58,9 +61,6 @@ pub struct Answer {
     /// The count.
     pub sum: Sum,
 }
-
-/// What each epoch added to a key, oldest first.
-pub type KeySeries = Vec<(EpochInfo, f64)>;
 
 /// What a selection comes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,63 +112,19 @@ impl Snapshot {
         self.parts.retain(|part| keep(part));
     }
 
+    /// Returns the counts of everything, or of a range of time.
+    pub fn over(&self, range: Option<TimeRange>) -> Slice<'_> {
+        Slice::new(self.parts(), range)
+    }
+
     /// Returns how often a key occurred.
     pub fn estimate(&self, key: &[u8]) -> Sum {
-        self.parts().fold(Sum::default(), |sum, part| {
-            let answer = part.view.estimate(key);
-            sum.and(answer.estimate, answer.lower, answer.upper)
-        })
+        self.over(None).estimate(key)
     }
 
     /// Returns the `n` keys with the largest counts, largest first; equal ones by key.
     pub fn top(&self, n: usize) -> Vec<Answer> {
-        let mut named: HashMap<&[u8], u64> = HashMap::new();
-        let mut answers = Vec::new();
-        for part in self.parts() {
-            let registry = part.view.registry();
-            for (id, estimate) in part.view.all() {
-                if registry.is_named(id) {
-                    let count = named.entry(registry.key(id)).or_default();
-                    *count = count.saturating_add(estimate.estimate);
-                } else {
-                    // Digests of different streams have different keys: they do not add up.
-                    let sum = Sum::default().and(estimate.estimate, estimate.lower, estimate.upper);
-                    answers.push(Answer { key: registry.identity_of(id).to_vec(), named: false, sum });
-                }
-            }
-        }
-        let mut keys: Vec<(&[u8], u64)> = named.into_iter().collect();
-        let by_size = |a: &(&[u8], u64), b: &(&[u8], u64)| (b.1, a.0).cmp(&(a.1, b.0));
-        if n < keys.len() {
-            keys.select_nth_unstable_by(n, by_size);
-            keys.truncate(n);
-        }
-        let full = |(key, _): (&[u8], u64)| Answer { key: key.to_vec(), named: true, sum: self.estimate(key) };
-        answers.extend(keys.into_iter().map(full));
-        answers.sort_by(|a, b| (b.sum.count, &a.key).cmp(&(a.sum.count, &b.key)));
-        answers.truncate(n);
-        answers
-    }
-
-    /// Returns what each epoch added to a key, oldest first, for each incarnation, as far back as
-    /// epochs are kept ([`Settings::retain_epochs`](ucl_sketch::Settings::retain_epochs)).
-    pub fn series(&self, key: &[u8]) -> Vec<(Identity, KeySeries)> {
-        let mut all = Vec::new();
-        for part in self.parts() {
-            let Some(id) = part.find(key) else { continue };
-            let by_items: BTreeMap<u64, &EpochInfo> = part.epochs.iter().map(|epoch| (epoch.items, epoch)).collect();
-            let epochs = part.view.series().epochs(..);
-            let counts = epochs.filter_map(|epoch| Some((**by_items.get(&epoch.items)?, epoch.of(id))));
-            // The epoch that is open has had no items yet, and so ends where the last one does.
-            let mut counts: KeySeries = counts.collect();
-            counts.dedup_by(|later, earlier| {
-                let same = later.0.seq == earlier.0.seq;
-                earlier.1 += if same { later.1 } else { 0.0 };
-                same
-            });
-            all.push((part.identity.clone(), counts));
-        }
-        all
+        self.over(None).top(n)
     }
 
     /// Returns what the streams come to.

@@ -161,6 +161,11 @@ impl ControlPlane {
         self.cuts
     }
 
+    /// Total weight of all items up to the last cut.
+    pub fn weight(&self) -> u64 {
+        self.open.weight
+    }
+
     /// Time spent so far on decoding epochs as they close (delta); what a view decodes comes on
     /// top.
     pub fn decoding(&self) -> Duration {

@@ -194,7 +194,7 @@ impl Tokens {
     fn change(&self, change: impl FnOnce(&mut Vec<Grant>) -> io::Result<()>) -> io::Result<()> {
         let lock =
             fs::OpenOptions::new().create(true).truncate(false).write(true).open(self.path.with_extension("lock"))?;
-        lock.lock()?;
+        wait_for(&lock)?;
         let mut tokens = read(&self.path)?;
         change(&mut tokens)?;
         let folder = self.path.parent().unwrap_or(Path::new("."));
@@ -235,6 +235,17 @@ fn read(path: &Path) -> io::Result<Vec<Grant>> {
         return Err(wrong(format!("version {} is not known", file.version)));
     }
     Ok(file.tokens)
+}
+
+/// Waits until no other process has the lock.
+#[cfg(unix)]
+fn wait_for(lock: &fs::File) -> io::Result<()> {
+    Ok(rustix::fs::flock(lock, rustix::fs::FlockOperation::LockExclusive)?)
+}
+
+#[cfg(not(unix))]
+fn wait_for(_: &fs::File) -> io::Result<()> {
+    Ok(())
 }
 
 fn hash(secret: &str) -> String {

@@ -1,224 +1,52 @@
-//! Questions.
+//! Questions about counts.
 
-use std::collections::BTreeSet;
-
+use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use axum::response::Response;
-use serde::Serialize;
-use ucl_collector::{Selection, Snapshot, StreamInfo, Streams, Sum, Totals};
-use ucl_link::{Times, Unseen};
+use serde::Deserialize;
+use ucl_collector::{Answer, Change, KeySeries, Slice, TimeRange};
 use ucl_streams::Format;
 
+use super::answer::{
+    ChangeJson, ChangesJson, CountJson, KeyJson, KeysJson, PointJson, PrefixJson, PrefixesJson, RangeJson, RowJson,
+    SeriesJson, StepJson, StreamSeriesJson,
+};
 use super::params::Params;
 use super::problem::Problem;
-use super::{App, Shared, json};
-use crate::tokens::Scope;
+use super::question::{Counts, Question, blocking};
+use super::{Shared, json, time};
 
 /// Keys in an answer, at most.
 const MOST_KEYS: usize = 10_000;
+/// Prefixes in a question, at most.
+const MOST_PREFIXES: usize = 100;
+/// Steps of time in an answer, at most.
+const MOST_STEPS: i64 = 1_000;
 
-/// A key as programs take it: text, or where that is not valid UTF-8, hexadecimal.
-#[derive(Debug, Serialize)]
-struct KeyJson {
-    key: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key_hex: Option<String>,
+fn read_key(format: &Format, text: &str) -> Result<Vec<u8>, Problem> {
+    format.parse_key(text).map_err(|error| Problem::bad_request(error.to_string()))
 }
 
-impl KeyJson {
-    fn new(data: Vec<u8>) -> Self {
-        match String::from_utf8(data) {
-            Ok(text) => Self { key: Some(text), key_hex: None },
-            Err(error) => Self { key: None, key_hex: Some(hex(error.as_bytes())) },
-        }
+/// How many keys are wanted.
+fn n(params: &Params) -> Result<usize, Problem> {
+    Ok(params.parsed("n")?.unwrap_or(20).min(MOST_KEYS))
+}
+
+async fn rows(counts: Counts, keys: Vec<String>) -> Result<Response, Problem> {
+    if keys.is_empty() || keys.len() > MOST_KEYS {
+        return Err(Problem::bad_request(format!("give 1 to {MOST_KEYS} keys as `key`")));
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A key with its count.
-#[derive(Debug, Serialize)]
-struct RowJson {
-    #[serde(flatten)]
-    key: KeyJson,
-    /// The key as people read it, and as a question takes it.
-    shown: String,
-    estimate: u64,
-    lower: u64,
-    upper: u64,
-}
-
-impl RowJson {
-    fn new(format: &Format, key: &[u8], named: bool, sum: Sum) -> Self {
-        let Sum { count, lower, upper, .. } = sum;
-        let (key, shown) = if named {
-            (KeyJson::new(format.key_data(key).into_owned()), format.key_display(key))
-        } else {
-            (KeyJson { key: None, key_hex: None }, format!("digest:{}", hex(key)))
+    let answer = blocking(move || {
+        let slice = counts.slice();
+        let row = |text: &String| {
+            let key = read_key(&counts.format, text)?;
+            Ok(RowJson::new(&counts.format, &key, true, slice.estimate(&key)))
         };
-        Self { key, shown, estimate: count, lower, upper }
-    }
-}
-
-/// What the answer is about.
-#[derive(Debug, Serialize)]
-struct AboutJson {
-    format: String,
-    incarnations: usize,
-    items: u64,
-    weight: u64,
-    /// Items that are known to be missing.
-    unseen_items: u64,
-    /// Whether more are missing, nobody knows how many.
-    unseen_unknown: bool,
-}
-
-impl AboutJson {
-    fn new(format: &Format, totals: Totals) -> Self {
-        let Totals { items, weight, parts, unseen_items, unseen_unknown } = totals;
-        Self { format: format.to_string(), incarnations: parts, items, weight, unseen_items, unseen_unknown }
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct KeysJson {
-    #[serde(flatten)]
-    about: AboutJson,
-    keys: Vec<RowJson>,
-}
-
-#[derive(Debug, Serialize)]
-struct StreamJson {
-    stream: String,
-    incarnation: String,
-    format: String,
-    epochs: u64,
-    items: u64,
-    keys: usize,
-    memory_bytes: usize,
-    last: Option<EpochJson>,
-    unseen: Option<Unseen>,
-    /// Why nothing more is taken of it, if so.
-    ended: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct EpochJson {
-    seq: u64,
-    items: u64,
-    #[serde(flatten)]
-    times: Times,
-    received_ms: Option<i64>,
-}
-
-impl StreamJson {
-    fn new(info: StreamInfo) -> Self {
-        let StreamInfo { stream, incarnation, format, epochs, items, keys, memory, last, unseen, ended, .. } = info;
-        let last = last.map(|epoch| EpochJson {
-            seq: epoch.seq,
-            items: epoch.items,
-            times: epoch.times,
-            received_ms: epoch.received_ms,
-        });
-        Self {
-            stream: stream.to_string(),
-            incarnation: incarnation.to_string(),
-            format,
-            epochs,
-            items,
-            keys,
-            memory_bytes: memory,
-            last,
-            unseen,
-            ended,
-        }
-    }
-}
-
-/// A question about some streams.
-struct Question<'a> {
-    app: &'a App,
-    params: Params,
-    selection: Selection,
-}
-
-impl<'a> Question<'a> {
-    fn new(
-        app: &'a App,
-        tenant: &str,
-        headers: &HeaderMap,
-        query: Option<&str>,
-        known: &[&str],
-    ) -> Result<Self, Problem> {
-        let tenant = tenant.parse().map_err(|error: ucl_link::NameError| Problem::bad_request(error.to_string()))?;
-        let grant = app.authorize(headers, Scope::Read, &tenant, None)?;
-        let params = Params::read(query, known)?;
-        let mut streams = vec![Streams::Prefix(grant.stream_prefix.clone())];
-        let mut named = BTreeSet::new();
-        for name in params.all("stream") {
-            match name.strip_suffix('*') {
-                Some(prefix) => streams.push(Streams::Prefix(prefix.to_owned())),
-                None => {
-                    let name =
-                        name.parse().map_err(|error: ucl_link::NameError| Problem::bad_request(error.to_string()))?;
-                    named.insert(name);
-                }
-            }
-        }
-        if !named.is_empty() {
-            streams.push(Streams::Named(named));
-        }
-        Ok(Self { app, params, selection: Selection { tenant, streams } })
-    }
-
-    /// The counts, with the format that the keys of all streams have.
-    async fn snapshot(&self) -> Result<(Snapshot, Format), Problem> {
-        let selection = self.selection.clone();
-        let mut snapshot = self.app.core.ask(move |collector| collector.snapshot(&selection)).await?.map_err(failed)?;
-        if let Some(format) = self.params.one("format")? {
-            snapshot.retain(|part| part.format == format);
-        }
-        let formats = snapshot.formats();
-        if formats.len() > 1 {
-            let formats: Vec<&str> = formats.into_iter().collect();
-            let detail = format!(
-                "the streams have keys of different formats: choose streams, or one format of {}",
-                formats.join(", ")
-            );
-            return Err(Problem::new(StatusCode::CONFLICT, detail));
-        }
-        // An agent may send any text.
-        let format = formats.first().and_then(|text| text.parse().ok()).unwrap_or(Format::Lines);
-        Ok((snapshot, format))
-    }
-}
-
-fn failed(error: ucl_collector::CollectorError) -> Problem {
-    crate::core::CoreError::from(error).into()
-}
-
-/// Runs what takes long where nothing else waits for it.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the question could not be answered"))
-}
-
-/// `GET /v1/{tenant}/streams`
-pub async fn streams(
-    State(app): Shared,
-    Path(tenant): Path<String>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    let question = Question::new(&app, &tenant, &headers, query.as_deref(), &["stream"])?;
-    let selection = question.selection.clone();
-    let infos = app.core.ask(move |collector| collector.streams(&selection)).await?;
-    let streams: Vec<StreamJson> = infos.into_iter().map(StreamJson::new).collect();
-    Ok(json(&serde_json::json!({ "streams": streams })))
+        let keys = keys.iter().map(row).collect::<Result<Vec<RowJson>, Problem>>()?;
+        Ok::<_, Problem>(KeysJson { about: counts.about(&slice), keys, next: None })
+    });
+    Ok(json(&answer.await??))
 }
 
 /// `GET /v1/{tenant}/estimate?key=`
@@ -228,34 +56,164 @@ pub async fn estimate(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let question = Question::new(&app, &tenant, &headers, query.as_deref(), &["stream", "format", "key"])?;
-    let (snapshot, format) = question.snapshot().await?;
-    let keys: Vec<&str> = question.params.all("key").collect();
-    if keys.is_empty() || keys.len() > MOST_KEYS {
-        return Err(Problem::bad_request(format!("give 1 to {MOST_KEYS} keys as `key`")));
-    }
-    let row = |text: &str| {
-        let key = format.parse_key(text).map_err(|error| Problem::bad_request(error.to_string()))?;
-        Ok(RowJson::new(&format, &key, true, snapshot.estimate(&key)))
-    };
-    let keys = keys.into_iter().map(row).collect::<Result<Vec<RowJson>, Problem>>()?;
-    Ok(json(&KeysJson { about: AboutJson::new(&format, snapshot.totals()), keys }))
+    let question = Question::new(&app, &tenant, &headers, query.as_deref(), &["key"])?;
+    let keys = question.params.all("key").map(str::to_owned).collect();
+    rows(question.counts().await?, keys).await
 }
 
-/// `GET /v1/{tenant}/top?n=`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    keys: Vec<String>,
+}
+
+/// `POST /v1/{tenant}/estimate`, for more keys than an address holds.
+pub async fn estimate_many(
+    State(app): Shared,
+    Path(tenant): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let question = Question::new(&app, &tenant, &headers, query.as_deref(), &[])?;
+    let Keys { keys } = serde_json::from_slice(&body)
+        .map_err(|error| Problem::bad_request(format!("the body is not {{\"keys\": [...]}}: {error}")))?;
+    rows(question.counts().await?, keys).await
+}
+
+/// `GET /v1/{tenant}/top?n=&offset=`
 pub async fn top(
     State(app): Shared,
     Path(tenant): Path<String>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let question = Question::new(&app, &tenant, &headers, query.as_deref(), &["stream", "format", "n"])?;
-    let n = question.params.parsed("n")?.unwrap_or(20).min(MOST_KEYS);
-    let (snapshot, format) = question.snapshot().await?;
+    let question = Question::new(&app, &tenant, &headers, query.as_deref(), &["n", "offset"])?;
+    let n = n(&question.params)?;
+    let offset: usize = question.params.parsed("offset")?.unwrap_or(0);
+    let counts = question.counts().await?;
     let answer = blocking(move || {
-        let row = |answer: ucl_collector::Answer| RowJson::new(&format, &answer.key, answer.named, answer.sum);
-        let keys = snapshot.top(n).into_iter().map(row).collect();
-        KeysJson { about: AboutJson::new(&format, snapshot.totals()), keys }
+        let slice = counts.slice();
+        let end = offset.saturating_add(n);
+        // One more tells whether there is a next page.
+        let mut found = slice.top(end.saturating_add(1));
+        let next = (found.len() > end).then_some(end);
+        found.truncate(end);
+        let row = |Answer { key, named, sum }: &Answer| RowJson::new(&counts.format, key, *named, *sum);
+        let keys = found.iter().skip(offset).map(row).collect();
+        KeysJson { about: counts.about(&slice), keys, next }
+    });
+    Ok(json(&answer.await?))
+}
+
+/// `GET /v1/{tenant}/changes?last=&n=`: a range against the one of the same length before it.
+pub async fn changes(
+    State(app): Shared,
+    Path(tenant): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let question = Question::new(&app, &tenant, &headers, query.as_deref(), &["n"])?;
+    let n = n(&question.params)?;
+    let range = question.range.ok_or_else(|| Problem::bad_request("give a range of time, as in `last=5m`"))?;
+    let counts = question.counts().await?;
+    let answer = blocking(move || {
+        let after = counts.slice();
+        let before = counts.snapshot.over(Some(range.before()));
+        let change = |change: Change| {
+            let difference = change.difference();
+            ChangeJson {
+                key: KeyJson::new(&counts.format, &change.key, change.named),
+                before: change.before.into(),
+                after: change.after.into(),
+                change: difference.clamp(i64::MIN.into(), i64::MAX.into()) as i64,
+            }
+        };
+        let keys = after.changes(&before, n).into_iter().map(change).collect();
+        let compared = RangeJson::new(range.before(), before.coverage().unwrap_or_default());
+        ChangesJson { about: counts.about(&after), before: compared, keys }
+    });
+    Ok(json(&answer.await?))
+}
+
+/// `GET /v1/{tenant}/series?key=&step=`
+pub async fn series(
+    State(app): Shared,
+    Path(tenant): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let question = Question::new(&app, &tenant, &headers, query.as_deref(), &["key", "step"])?;
+    let text = question.params.one("key")?.ok_or_else(|| Problem::bad_request("give a key as `key`"))?.to_owned();
+    let step = time::length(&question.params, "step")?;
+    if let Some((step, range)) = step.zip(question.range)
+        && range.to_ms.saturating_sub(range.from_ms) / step >= MOST_STEPS
+    {
+        return Err(Problem::bad_request(format!("a range has at most {MOST_STEPS} steps: give a longer `step`")));
+    }
+    let counts = question.counts().await?;
+    let answer = blocking(move || {
+        let key = read_key(&counts.format, &text)?;
+        let slice = counts.slice();
+        let found = slice.series(&key);
+        let steps = step.map(|step| steps(&found, counts.range, step)).transpose()?;
+        let of_stream = |KeySeries { identity, points }: &KeySeries| StreamSeriesJson {
+            stream: identity.stream.to_string(),
+            incarnation: identity.incarnation.to_string(),
+            epochs: points.iter().map(PointJson::new).collect(),
+        };
+        let series = found.iter().map(of_stream).collect();
+        let key = KeyJson::new(&counts.format, &key, true);
+        Ok::<_, Problem>(SeriesJson { about: counts.about(&slice), key, series, steps })
+    });
+    Ok(json(&answer.await??))
+}
+
+/// Sums over all streams: what ended in each step of the range, or of what there is.
+fn steps(series: &[KeySeries], range: Option<TimeRange>, step: i64) -> Result<Vec<StepJson>, Problem> {
+    let points = || series.iter().flat_map(|series| &series.points);
+    let ends = || points().map(|point| point.epoch.times.ended_ms);
+    let all =
+        ends().min().zip(ends().max()).map(|(first, last)| TimeRange { from_ms: first.saturating_sub(1), to_ms: last });
+    let Some(TimeRange { from_ms, to_ms }) = range.or(all) else { return Ok(Vec::new()) };
+    let number = to_ms.saturating_sub(from_ms).saturating_add(step - 1) / step;
+    if number > MOST_STEPS {
+        return Err(Problem::bad_request(format!("there are more than {MOST_STEPS} steps: give a longer `step`")));
+    }
+    let begin = |number: i64| from_ms.saturating_add(number.saturating_mul(step));
+    let empty =
+        |number| StepJson { from_ms: begin(number), to_ms: begin(number + 1).min(to_ms), count: CountJson::default() };
+    let mut steps: Vec<StepJson> = (0..number).map(empty).collect();
+    for point in points() {
+        let at = (point.epoch.times.ended_ms.saturating_sub(from_ms) - 1) / step;
+        let Some(StepJson { count, .. }) = usize::try_from(at).ok().and_then(|at| steps.get_mut(at)) else { continue };
+        count.estimate = count.estimate.saturating_add(point.sum.count);
+        count.lower = count.lower.saturating_add(point.sum.lower);
+        count.upper = count.upper.saturating_add(point.sum.upper);
+    }
+    Ok(steps)
+}
+
+/// `GET /v1/{tenant}/prefix?prefix=`: sums of all known keys that start with it, as they are shown.
+pub async fn prefix(
+    State(app): Shared,
+    Path(tenant): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let question = Question::new(&app, &tenant, &headers, query.as_deref(), &["prefix"])?;
+    let prefixes: Vec<String> = question.params.all("prefix").map(str::to_owned).collect();
+    if prefixes.is_empty() || prefixes.len() > MOST_PREFIXES {
+        return Err(Problem::bad_request(format!("give 1 to {MOST_PREFIXES} prefixes as `prefix`")));
+    }
+    let counts = question.counts().await?;
+    let answer = blocking(move || {
+        let slice: Slice<'_> = counts.slice();
+        let sum = |prefix: String| {
+            let (keys, sum) = slice.sum_where(|key| counts.format.key_display(key).starts_with(&prefix));
+            PrefixJson { prefix, keys, count: sum.into() }
+        };
+        PrefixesJson { prefixes: prefixes.into_iter().map(sum).collect(), about: counts.about(&slice) }
     });
     Ok(json(&answer.await?))
 }

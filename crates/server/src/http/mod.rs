@@ -1,10 +1,14 @@
 //! The HTTP API. Handlers translate only: they parse, call one function of the core, and map the
 //! result.
 
+mod answer;
 mod ask;
 mod ingest;
 mod params;
 mod problem;
+mod question;
+mod streams;
+mod time;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,9 +47,12 @@ pub fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
-        .route("/v1/{tenant}/streams", get(ask::streams))
-        .route("/v1/{tenant}/estimate", get(ask::estimate))
+        .route("/v1/{tenant}/streams", get(streams::streams))
+        .route("/v1/{tenant}/estimate", get(ask::estimate).post(ask::estimate_many))
         .route("/v1/{tenant}/top", get(ask::top))
+        .route("/v1/{tenant}/changes", get(ask::changes))
+        .route("/v1/{tenant}/series", get(ask::series))
+        .route("/v1/{tenant}/prefix", get(ask::prefix))
         .route("/v1/{tenant}/{stream}/{incarnation}", post(ingest::ingest))
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is nothing at this address"))
         .method_not_allowed_fallback(async || {

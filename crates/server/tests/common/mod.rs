@@ -1,5 +1,7 @@
 //! A service on a free port, and a client of few words.
 
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread::JoinHandle;
@@ -8,7 +10,7 @@ use serde_json::Value;
 use ucl_agent::{Agent, AgentSettings};
 use ucl_link::{Now, Reply};
 use ucl_server::{Config, Server, Stopper};
-use ucl_sketch::{UclSketch, random_seed};
+use ucl_sketch::{DecoderKind, Mode, UclSketch, random_seed};
 use ucl_storage::SimDisk;
 
 pub struct Running {
@@ -101,8 +103,13 @@ pub struct Sender {
 }
 
 impl Sender {
+    /// An agent that counts by decoding epochs.
     pub fn new(stream: &str, wall_ms: i64) -> Self {
-        let (config, _) = UclSketch::builder().memory("16KB").seed(random_seed()).plan().unwrap();
+        Self::with_mode(stream, wall_ms, Mode::Sketch(DecoderKind::Delta))
+    }
+
+    pub fn with_mode(stream: &str, wall_ms: i64, mode: Mode) -> Self {
+        let (config, _) = UclSketch::builder().mode(mode).memory("16KB").seed(random_seed()).plan().unwrap();
         let settings = AgentSettings::new("default".parse().unwrap(), stream.parse().unwrap(), config);
         let now = Now { wall_ms, mono_ms: 0 };
         let (agent, _) = Agent::open(SimDisk::new(1), settings, now, 7).unwrap();
@@ -138,4 +145,9 @@ impl Sender {
 
 pub fn config(folder: &std::path::Path) -> Config {
     Config { data: folder.join("data"), ..Config::default() }
+}
+
+/// Milliseconds since 1970.
+pub fn wall_ms() -> i64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64
 }

@@ -1,0 +1,179 @@
+//! Questions about streams.
+
+use std::collections::BTreeMap;
+
+use axum::extract::{Path, RawQuery, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde::Serialize;
+use ucl_collector::{EpochInfo, Part, StreamInfo};
+use ucl_link::{Identity, Incarnation, Times, Unseen};
+
+use super::problem::Problem;
+use super::question::{Question, blocking, failed};
+use super::{Shared, json};
+use crate::tokens::Scope;
+
+/// Streams in an answer, at most.
+const MOST_STREAMS: usize = 10_000;
+/// A stream is late if nothing came for three of its epochs and this long, in milliseconds.
+const LATE_MS: i64 = 60_000;
+
+/// How a stream does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// Epochs come.
+    Ok,
+    /// None has come for long.
+    Late,
+    /// A newer incarnation of the stream has taken over.
+    Replaced,
+    /// Its messages contradicted each other, and nothing more is taken.
+    Ended,
+}
+
+/// One incarnation of a stream, as operators see it.
+#[derive(Debug, Serialize)]
+pub struct StreamJson {
+    stream: String,
+    incarnation: String,
+    pub health: Health,
+    format: String,
+    epochs: u64,
+    items: u64,
+    keys: usize,
+    memory_bytes: usize,
+    uplink_bytes: u64,
+    /// Since the last epoch arrived, or since it ended if that was before the collector started.
+    pub lag_ms: Option<i64>,
+    /// Between the end of the last epoch, by the agent's clock, and its arrival, by ours.
+    clock_offset_ms: Option<i64>,
+    last: Option<EpochJson>,
+    unseen: Option<Unseen>,
+    /// Why nothing more is taken of it, if so.
+    ended: Option<String>,
+    /// With `self_check`: the share of a row of counters that is predicted wrongly without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    self_check: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct EpochJson {
+    seq: u64,
+    items: u64,
+    #[serde(flatten)]
+    times: Times,
+    received_ms: Option<i64>,
+}
+
+impl StreamJson {
+    fn new(info: StreamInfo, is_newest: bool, now_ms: i64) -> Self {
+        let StreamInfo { stream, incarnation, format, epochs, items, keys, memory, uplink_bytes, .. } = info;
+        let StreamInfo { last, unseen, ended, .. } = info;
+        let since = |epoch: &EpochInfo| epoch.received_ms.unwrap_or(epoch.times.ended_ms);
+        let lag_ms = last.map(|epoch| now_ms.saturating_sub(since(&epoch)).max(0));
+        let usual = last.map_or(0, |epoch| i64::try_from(epoch.times.duration_ms).unwrap_or(i64::MAX));
+        let health = if ended.is_some() {
+            Health::Ended
+        } else if !is_newest {
+            Health::Replaced
+        } else if lag_ms.is_some_and(|lag| lag > usual.saturating_mul(3).saturating_add(LATE_MS)) {
+            Health::Late
+        } else {
+            Health::Ok
+        };
+        let clock_offset_ms =
+            last.and_then(|epoch| epoch.received_ms.map(|received| received.saturating_sub(epoch.times.ended_ms)));
+        let last = last.map(|epoch| EpochJson {
+            seq: epoch.seq,
+            items: epoch.items,
+            times: epoch.times,
+            received_ms: epoch.received_ms,
+        });
+        Self {
+            stream: stream.to_string(),
+            incarnation: incarnation.to_string(),
+            health,
+            format,
+            epochs,
+            items,
+            keys,
+            memory_bytes: memory,
+            uplink_bytes,
+            lag_ms,
+            clock_offset_ms,
+            last,
+            unseen,
+            ended,
+            self_check: None,
+        }
+    }
+
+    /// All of these, which are in the order of their names.
+    pub fn all(infos: Vec<StreamInfo>, now_ms: i64) -> Vec<Self> {
+        let newest: BTreeMap<_, _> = infos.iter().map(|info| (info.stream.clone(), info.incarnation)).collect();
+        let one = |info: StreamInfo| {
+            let is_newest = newest.get(&info.stream) == Some(&info.incarnation);
+            Self::new(info, is_newest, now_ms)
+        };
+        infos.into_iter().map(one).collect()
+    }
+
+    fn place(&self) -> String {
+        format!("{}/{}", self.stream, self.incarnation)
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct StreamsJson {
+    streams: Vec<StreamJson>,
+    /// What to give as `after` for the streams that follow; `None` if there are none.
+    next: Option<String>,
+}
+
+/// `GET /v1/{tenant}/streams`
+pub async fn streams(
+    State(app): Shared,
+    Path(tenant): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let known = ["stream", "n", "after", "self_check"];
+    let question = Question::about_streams(&app, &tenant, &headers, query.as_deref(), &known, Scope::Read)?;
+    let n = question.params.parsed("n")?.unwrap_or(1_000).clamp(1, MOST_STREAMS);
+    let wants_check = question.params.parsed("self_check")?.unwrap_or(false);
+    let after = question.params.one("after")?.map(place).transpose()?;
+    let selection = question.selection.clone();
+    let (infos, snapshot) = app
+        .core
+        .ask(move |collector| {
+            let snapshot = wants_check.then(|| collector.snapshot(&selection)).transpose();
+            snapshot.map(|snapshot| (collector.streams(&selection), snapshot))
+        })
+        .await?
+        .map_err(failed)?;
+    let answer = blocking(move || {
+        let mut streams = StreamJson::all(infos, crate::clock::wall_ms());
+        if let Some(snapshot) = snapshot {
+            let check = |part: &Part| part.view.self_check().ok().flatten().map(|check| check.residual);
+            let name = |Identity { stream, incarnation, .. }: &Identity| format!("{stream}/{incarnation}");
+            let checks: BTreeMap<String, Option<f64>> =
+                snapshot.parts().map(|part| (name(&part.identity), check(part))).collect();
+            streams.iter_mut().for_each(|stream| stream.self_check = checks.get(&stream.place()).copied().flatten());
+        }
+        if let Some((stream, incarnation)) = after {
+            let place = |json: &StreamJson| json.incarnation.parse::<Incarnation>().ok();
+            streams.retain(|json| (json.stream.as_str(), place(json)) > (stream.as_str(), Some(incarnation)));
+        }
+        let next = streams.get(n - 1).filter(|_| streams.len() > n).map(StreamJson::place);
+        streams.truncate(n);
+        StreamsJson { streams, next }
+    });
+    Ok(json(&answer.await?))
+}
+
+fn place(text: &str) -> Result<(String, Incarnation), Problem> {
+    let parsed = text.split_once('/').and_then(|(stream, life)| Some((stream.to_owned(), life.parse().ok()?)));
+    parsed.ok_or_else(|| Problem::bad_request("after: give the `next` of the answer before"))
+}
