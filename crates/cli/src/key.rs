@@ -35,6 +35,12 @@ impl Key {
         Self { shown: format!("digest:{}", hex(registry.identity_of(id))), data: None }
     }
 
+    /// A key from a collector, ready for a terminal. `data` is for programs, if there is any.
+    pub fn received(shown: String, data: Option<Vec<u8>>) -> Self {
+        let data = data.filter(|data| *data != *shown.as_bytes());
+        Self { shown, data }
+    }
+
     pub fn into_data(self) -> KeyData {
         KeyData(self.data.unwrap_or_else(|| self.shown.into_bytes()))
     }

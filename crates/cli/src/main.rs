@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-#[cfg(feature = "server")]
 mod agent;
 mod completions;
 mod count;
@@ -23,6 +22,7 @@ mod present;
 mod progress;
 mod query;
 mod reference;
+mod remote;
 mod replace;
 mod reproduce;
 #[cfg(feature = "server")]
@@ -55,7 +55,7 @@ enum Command {
     Top(top::Args),
     Inspect(inspect::Args),
     Merge(merge::Args),
-    #[cfg(feature = "server")]
+    Streams(remote::Args),
     Agent(Box<agent::Args>),
     #[cfg(feature = "server")]
     Serve(serve::Args),
@@ -82,7 +82,7 @@ fn main() -> ExitCode {
         Command::Top(args) => top::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Merge(args) => merge::run(&args),
-        #[cfg(feature = "server")]
+        Command::Streams(args) => remote::run(&args),
         Command::Agent(args) => agent::run(&args),
         #[cfg(feature = "server")]
         Command::Serve(args) => serve::run(args),

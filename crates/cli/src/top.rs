@@ -1,18 +1,19 @@
-//! `ucl top`: the most frequent keys of a saved state.
+//! `ucl top`: the most frequent keys of a saved state or a collector.
 
-use std::fmt::Write;
-use std::path::PathBuf;
+use std::ffi::OsString;
 
 use crate::key::Key;
 use crate::present::{self, Row};
+use crate::remote::{self, Place};
 use crate::stored::{Stored, train_if_not_ready};
 
-/// Show the most frequent keys of a saved state.
+/// Show the most frequent keys of a saved state or a collector.
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// State file, written by `ucl count --save`.
-    #[arg(value_name = "STATE")]
-    state: PathBuf,
+    /// State file, written by `ucl count --save`, or address of a collector (http://HOST:PORT).
+    #[arg(value_name = "STATE|URL")]
+    place: OsString,
 
     /// Number of keys to show.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
@@ -23,10 +24,26 @@ pub struct Args {
     /// For a key that is not valid UTF-8, key is null and key_hex has its bytes in hexadecimal.
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    at: remote::At,
+
+    #[command(flatten)]
+    range: remote::Range,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  ucl top log.ucl
+  ucl top http://127.0.0.1:7070 --stream 'web-*' --last 5m";
+
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let Stored { mut sketch, reading, .. } = Stored::load(&args.state)?;
+    let path = match Place::from(&args.place) {
+        Place::Collector(address) => return args.at.top(&address, args.top, &args.range, args.json),
+        Place::File(path) => path,
+    };
+    args.range.refuse_for_file()?;
+    let Stored { mut sketch, reading, .. } = Stored::load(&path)?;
     train_if_not_ready(&mut sketch)?;
     let view = sketch.query_view()?;
     let row = |(id, answer)| Row::new(Key::known(&view, &reading.format, id), answer);
@@ -34,9 +51,5 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if !args.json {
         return crate::show::print(present::top(&rows, view.weight(), false));
     }
-    let mut text = String::new();
-    for row in &rows {
-        writeln!(text, "{}", serde_json::to_string(row)?)?;
-    }
-    crate::show::print(text)
+    crate::show::print(present::json_lines(&rows)?)
 }

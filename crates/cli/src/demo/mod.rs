@@ -1,6 +1,8 @@
 //! `ucl demo`: what this is about, in half a minute: one stream, several methods with the same
 //! 64KB, one page of plots.
 
+#[cfg(feature = "server")]
+mod distributed;
 mod page;
 mod plots;
 mod svg;
@@ -31,6 +33,17 @@ pub struct Args {
     /// Fixes the stream, the hashes and the network.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
+
+    /// Show two machines instead: a collector and three agents as processes, each killed once, and
+    /// their answers against exact counts. Takes about ten seconds.
+    #[cfg(feature = "server")]
+    #[arg(long)]
+    distributed: bool,
+
+    /// With --distributed: how often each process is killed.
+    #[cfg(feature = "server")]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "distributed", value_parser = clap::value_parser!(u64).range(0..=1000))]
+    kills: u64,
 }
 
 const BUDGET: usize = 65_536;
@@ -79,6 +92,10 @@ struct Findings {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    #[cfg(feature = "server")]
+    if args.distributed {
+        return distributed::run(args.items / 3, args.seed, args.kills);
+    }
     let findings = find(args.items, args.seed)?;
     std::fs::write(&args.out, page::render(&findings))
         .map_err(|error| anyhow::anyhow!("cannot write {}: {error}", args.out.display()))?;

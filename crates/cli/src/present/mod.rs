@@ -93,6 +93,11 @@ pub fn top(rows: &[Row], total: u64, audited: bool) -> String {
     key_table(&header, &[true, false, true, true, true, true, true], 1, rows)
 }
 
+/// One JSON object a row.
+pub fn json_lines(rows: &[Row]) -> serde_json::Result<String> {
+    rows.iter().map(|row| Ok(serde_json::to_string(row)? + "\n")).collect()
+}
+
 /// Keys that were asked for.
 pub fn queries(rows: &[Row]) -> String {
     let audited = rows.iter().any(|row| row.truth.is_some());
