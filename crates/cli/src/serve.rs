@@ -1,6 +1,5 @@
 //! `ucl serve`: the collector as a service.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use ucl_server::{Config, ConfigError, Options, Server};
@@ -51,14 +50,15 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let stopper = server.stopper();
     ctrlc::set_handler(move || stopper.stop())?;
     let url = server.url();
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "Listening on {url}, data in {data}")?;
+    let mut text = format!("Listening on {url}, data in {data}\n");
     if let Some(token) = server.first_token() {
-        writeln!(out, "Token for everything, shown this once: {token}")?;
-        writeln!(out, "\nAsk with:\n  curl -H 'Authorization: Bearer {token}' {url}/v1/default/top")?;
+        text += &format!("Token for everything, shown this once: {token}\n\nSend and ask with:\n");
+        text += &format!(
+            "  export UCL_TOKEN={token}\n  ucl agent --to {url} --stream NAME --follow FILE\n  ucl top {url}\n"
+        );
     }
-    out.flush()?;
-    drop(out);
+    // Whoever reads this may have seen enough; the service goes on.
+    let _ = crate::show::print(text);
     server.run();
     Ok(())
 }

@@ -68,7 +68,7 @@ fn start_collector(folder: &Path, listen: &str) -> anyhow::Result<(Child, String
         if let Some((_, text)) = line.split_once("shown this once: ") {
             token = Some(text.to_owned());
         }
-        if line.is_empty() || (address.is_some() && listen != "127.0.0.1:0") {
+        if token.is_some() || (address.is_some() && listen != "127.0.0.1:0") {
             break;
         }
     }

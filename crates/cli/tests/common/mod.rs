@@ -43,6 +43,9 @@ impl Folder {
     pub fn command_of(&self, args: &[&str]) -> Command {
         let mut command = Command::cargo_bin("ucl").unwrap();
         command.current_dir(self.path()).args(args).stdin(std::process::Stdio::null());
+        for variable in ["UCL_TOKEN", "UCL_COLLECTOR", "UCL_DATA", "UCL_STATE", "UCL_CONFIG"] {
+            command.env_remove(variable);
+        }
         command
     }
 

@@ -1,0 +1,246 @@
+//! Agents and a collector as processes, killed and cut off; their answers against exact counts.
+
+#![cfg(unix)]
+
+mod common;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::Folder;
+
+/// A process that does not outlive its test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Process {
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.0.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+}
+
+/// A collector in a folder.
+struct Collector {
+    process: Process,
+    url: String,
+    token: String,
+}
+
+impl Collector {
+    fn start(folder: &Folder, listen: &str, token: Option<&str>) -> Self {
+        let mut command = folder.command(&format!("serve --listen {listen} --data data"));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let first = lines.next().expect("it says where it listens");
+        let url = first.strip_prefix("Listening on ").unwrap().split(',').next().unwrap().to_owned();
+        let token = match token {
+            Some(token) => token.to_owned(),
+            None => lines.next().unwrap().rsplit(' ').next().unwrap().to_owned(),
+        };
+        Self { process: Process(child), url, token }
+    }
+
+    /// Kills it, and starts it again at the same address.
+    fn restart(self, folder: &Folder) -> Self {
+        let Self { process, url, token } = self;
+        drop(process);
+        Self::start(folder, url.trim_start_matches("http://"), Some(&token))
+    }
+
+    fn ask(&self, folder: &Folder, question: &str) -> common::Run {
+        let mut words = question.split_whitespace();
+        let command = words.next().unwrap();
+        let words: Vec<&str> = [command, &self.url].into_iter().chain(words).collect();
+        folder.command_of(&words).env("UCL_TOKEN", &self.token).output().unwrap().into()
+    }
+
+    fn agent(&self, folder: &Folder, arguments: &str) -> Command {
+        let mut command = folder.command(&format!("agent --to {} --cut-every 100ms {arguments}", self.url));
+        command.env("UCL_TOKEN", &self.token);
+        command
+    }
+
+    /// How often a key was counted.
+    fn count(&self, folder: &Folder, key: &str) -> u64 {
+        let run = self.ask(folder, &format!("query {key} --json"));
+        assert_eq!(run.code, 0, "{}", run.err);
+        serde_json::from_str::<serde_json::Value>(&run.out).unwrap()["estimate"].as_u64().unwrap()
+    }
+
+    /// Waits until a key was counted so often.
+    #[track_caller]
+    fn wait_for(&self, folder: &Folder, key: &str, count: u64) {
+        wait(|| self.count(folder, key) >= count, || format!("{key}: {}", self.count(folder, key)));
+        assert_eq!(self.count(folder, key), count);
+    }
+}
+
+#[track_caller]
+fn wait(mut done: impl FnMut() -> bool, state: impl Fn() -> String) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(120), "{}", state());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn append(path: &Path, text: &str) {
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}
+
+#[test]
+fn killed_processes_lose_nothing_and_count_nothing_twice() {
+    let out = Folder::new().run("demo --distributed --items 120000 --kills 3 --seed 5").fine();
+    assert!(out.contains("After 12 kills every count equals the exact one"), "{out}");
+}
+
+#[test]
+fn a_followed_file_is_rotated_cut_and_read_on() {
+    let folder = Folder::new();
+    let collector = Collector::start(&folder, "127.0.0.1:0", None);
+    let log = folder.path().join("a.log");
+    append(&log, "x\nx\n");
+    let start =
+        || Process(collector.agent(&folder, "--stream a --follow a.log").stderr(Stdio::null()).spawn().unwrap());
+    let agent = start();
+    collector.wait_for(&folder, "x", 2);
+    // Half a line is no item before its end came.
+    append(&log, "x\nx");
+    collector.wait_for(&folder, "x", 3);
+    append(&log, "\n");
+    collector.wait_for(&folder, "x", 4);
+    // The old file is read to its end, then the one that took its name.
+    std::fs::rename(&log, folder.path().join("a.log.1")).unwrap();
+    append(&folder.path().join("a.log.1"), "x\n");
+    append(&log, "x\n");
+    collector.wait_for(&folder, "x", 6);
+    // Rotated while the agent is down.
+    drop(agent);
+    append(&log, "x\n");
+    std::fs::rename(&log, folder.path().join("a.log.2")).unwrap();
+    append(&log, "x\nx\n");
+    let agent = start();
+    collector.wait_for(&folder, "x", 9);
+    let clean = collector.ask(&folder, "streams").fine();
+    assert!(!clean.contains("unknown"), "nothing was missed so far: {clean}");
+    std::fs::write(&log, "").unwrap();
+    wait(|| collector.ask(&folder, "streams").fine().contains("some, unknown"), || "the cut is not reported".into());
+    append(&log, "x\n");
+    collector.wait_for(&folder, "x", 10);
+    // The collector starts again: it has everything.
+    drop(agent);
+    let collector = collector.restart(&folder);
+    assert_eq!(collector.count(&folder, "x"), 10);
+}
+
+#[test]
+fn what_cannot_be_delivered_waits_on_the_disk() {
+    let folder = Folder::with("a.log", "x\ny\nx\n");
+    let collector = Collector::start(&folder, "127.0.0.1:0", None);
+    let (url, token) = (collector.url.clone(), collector.token.clone());
+    drop(collector.process);
+    let at = |listen: &str, token: &str| Collector::start(&folder, listen, Some(token));
+    let mut command = folder.command(&format!("agent --to {url} --stream a a.log"));
+    let mut agent = Process(command.env("UCL_TOKEN", &token).stderr(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(agent.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let trouble = lines.next().unwrap();
+    assert!(trouble.starts_with(&format!("ucl agent: a: warning: cannot reach {url}: ")), "{trouble}");
+    agent.signal("-TERM");
+    assert!(agent.0.wait().unwrap().success());
+    let end = lines.last().unwrap();
+    assert_eq!(end, "ucl agent: a: 3 items in 1 epochs, 1 not delivered yet: they wait in ucl-agent/a");
+    // The file has more by now, and the collector is back.
+    append(&folder.path().join("a.log"), "x\n");
+    let collector = at(url.trim_start_matches("http://"), &token);
+    let run: common::Run = collector.agent(&folder, "--stream a a.log").output().unwrap().into();
+    assert_eq!((run.code, run.out.as_str()), (0, ""));
+    assert_eq!(run.err, "ucl agent: a: goes on at 3 items\nucl agent: a: 4 items in 2 epochs, all delivered\n");
+    assert_eq!((collector.count(&folder, "x"), collector.count(&folder, "y")), (3, 1));
+    let top = collector.ask(&folder, "top --last 1h --stream a*");
+    assert!(top.out.contains(" 1  x           3") && top.err.is_empty(), "{}{}", top.out, top.err);
+}
+
+#[test]
+fn a_pipe_tells_what_nobody_saw() {
+    let folder = Folder::with("lines", "x\nx\n");
+    let collector = Collector::start(&folder, "127.0.0.1:0", None);
+    let pipe = || std::fs::File::open(folder.path().join("lines")).unwrap();
+    // Read to its end twice: nothing is missing in between.
+    for _ in 0..2 {
+        let status = collector.agent(&folder, "--stream p").stdin(pipe()).stderr(Stdio::null()).status().unwrap();
+        assert!(status.success());
+    }
+    assert_eq!(collector.count(&folder, "x"), 4);
+    assert!(!collector.ask(&folder, "streams").fine().contains("unknown"));
+    // Killed in between.
+    let mut command = collector.agent(&folder, "--stream p");
+    let mut agent = Process(command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    agent.0.stdin.as_mut().unwrap().write_all(b"x\n").unwrap();
+    collector.wait_for(&folder, "x", 5);
+    drop(agent);
+    let status = collector.agent(&folder, "--stream p").stdin(pipe()).stderr(Stdio::null()).status().unwrap();
+    assert!(status.success());
+    collector.wait_for(&folder, "x", 7);
+    assert!(collector.ask(&folder, "streams").fine().contains("some, unknown"));
+}
+
+#[test]
+fn lines_come_over_the_network() {
+    let folder = Folder::new();
+    let collector = Collector::start(&folder, "127.0.0.1:0", None);
+    let free = || std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (udp, tcp) = (free(), free());
+    let streams = format!("--stream u=udp:{udp} --stream t=tcp:{tcp} --format field:2");
+    let agent = Process(collector.agent(&folder, &streams).stderr(Stdio::null()).spawn().unwrap());
+    let mut connection = None;
+    wait(
+        || {
+            connection = std::net::TcpStream::connect(tcp).ok();
+            connection.is_some()
+        },
+        || "nobody listens".into(),
+    );
+    connection.unwrap().write_all(b"7 <1> x 17 <2> x 2").unwrap();
+    collector.wait_for(&folder, "x", 2);
+    // A datagram to a socket that is not there yet is lost, so that they are sent until one is
+    // counted.
+    let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let send = || sender.send_to(b"1 y\n2 y", udp).map_or(0, |_| 2u64);
+    let mut sent = 0;
+    wait(
+        || {
+            sent += send();
+            collector.count(&folder, "y") > 0
+        },
+        || "no datagram was counted".into(),
+    );
+    agent.signal("-TERM");
+    let counted = collector.count(&folder, "y");
+    assert!(counted <= sent && counted % 2 == 0, "{counted} of {sent}");
+}
+
+#[test]
+fn wrong_usage_is_explained() {
+    let folder = Folder::with("a.log", "x\n");
+    let run = |arguments: &str| folder.run(&format!("agent --to http://127.0.0.1:1 --token t {arguments}")).failed(2);
+    insta::assert_snapshot!(run("--stream a --mode exact a.log"), @"ucl: an agent cannot count in mode exact: it has no room for counts while the collector cannot be reached; leave --mode out");
+    insta::assert_snapshot!(run("--stream a --stream b a.log"), @"ucl: with several streams, each needs an input: --stream a=INPUT");
+    insta::assert_snapshot!(run("--stream a udp:5"), @r#"ucl: "udp:5": write udp:ADDRESS:PORT or tcp:ADDRESS:PORT, as udp:127.0.0.1:5140"#);
+    insta::assert_snapshot!(run("--stream a a.log --format csv:x --weight 0"), @"ucl: weight `0` does not fit format `csv:x`: give a column name, or a column number from 1 on");
+    insta::assert_snapshot!(folder.run("agent --to localhost:1 --token t --stream a a.log").failed(2), @r#"ucl: "localhost:1" is not the address of a collector: write http://HOST:PORT"#);
+    insta::assert_snapshot!(folder.run("top http://127.0.0.1:1").failed(2), @"ucl: a collector needs a token: give --token, or set UCL_TOKEN (`ucl serve` prints the first one)");
+    insta::assert_snapshot!(folder.run("top a.ucl --last 5m").failed(2), @"ucl: --last is for collectors: a state file does not have times");
+    let collector = Collector::start(&folder, "127.0.0.1:0", None);
+    let refused = folder.run(&format!("top {} --token nonsense", collector.url)).failed(1);
+    insta::assert_snapshot!(refused.replace(&collector.url, "URL"), @"ucl: URL: the token is not known (status 401)");
+}
