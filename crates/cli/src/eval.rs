@@ -86,10 +86,19 @@ pub struct Args {
     #[arg(long, value_name = "RULE", help_heading = "Methods")]
     report_rule: Option<ReportRule>,
 
+    /// Bits of the codes that stand for keys in ucl-exact, 8 to 64 [default: 64, and none for keys of
+    /// one size].
+    #[arg(long, value_name = "BITS", value_parser = crate::count::values::code_bits, help_heading = "Methods")]
+    code_bits: Option<u8>,
+
     /// How many distinct keys to expect, never taken from the truth [default: a quarter of the
     /// budget's bytes].
     #[arg(long, value_name = "N", help_heading = "Methods")]
     expected_keys: Option<u64>,
+
+    /// Bytes per item that `sample` may send [default: 0.1].
+    #[arg(long, value_name = "BYTES", value_parser = bytes_per_item, help_heading = "Methods")]
+    uplink: Option<f64>,
 
     /// Snapshots that the learned decoder trains on [default: 128].
     #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Methods")]
@@ -240,6 +249,8 @@ fn options(args: &Args) -> Options {
         rule: args.report_rule,
         expected_keys: args.expected_keys,
         window: args.window,
+        uplink: args.uplink,
+        code_bits: args.code_bits,
         iterations: args.iterations,
         epochs: args.epochs,
         learned: None,
@@ -359,6 +370,11 @@ fn interval(text: &str) -> Result<Interval, String> {
         Ok(0) | Err(_) => Err("give a number of items, at least 1, or 'none'".into()),
         Ok(items) => Ok(Interval(Some(items))),
     }
+}
+
+fn bytes_per_item(text: &str) -> Result<f64, String> {
+    let bytes = text.parse().ok().filter(|bytes: &f64| bytes.is_finite() && *bytes > 0.0);
+    bytes.ok_or_else(|| "give a number of bytes per item above 0, such as 0.05".into())
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use ucl_sketch::state::{Section, Summary, read_file};
-use ucl_sketch::{Seed, UclSketch};
+use ucl_sketch::{Mode, Seed, UclSketch};
 
 use crate::show::{as_text, bytes, count, counted, print};
 use crate::stored::{Stored, earlier_hashes, key_bytes};
@@ -169,19 +169,26 @@ impl Inspected {
                 format!("{} from before a change of the sketch", counted(self.sealed as u64, "sealed segment")),
             );
         }
-        line("decoder", self.decoder.to_owned());
+        line("mode", self.decoder.to_owned());
         line("seed", self.seed.to_string());
         if let Some(warning) = earlier_hashes(self.seed) {
             line("hashes", warning.to_owned());
         }
         let shape = &self.shape;
-        let (base, rows, width) = (shape.base, shape.rows, count(shape.width));
-        line("counters", format!("{base}, {rows} × {width} of {} bits", shape.counter_bits));
-        let (heavy, ratio) = (shape.heavy, shape.vote_ratio);
-        let slots = format!("{heavy}, {}, vote ratio {ratio}, key bytes: {}", count(shape.slots), self.key_bytes);
-        line("slots", slots);
-        line("Bloom filter", format!("{} bits, {} per key", count(shape.bloom_bits), shape.bloom_hashes));
-        line("report rule", self.report_rule.clone());
+        let (heavy, slots, key_bytes) = (shape.heavy, count(shape.slots), &self.key_bytes);
+        let filter = format!("{} bits, {} per key", count(shape.bloom_bits), shape.bloom_hashes);
+        if self.decoder == Mode::Exact.name() {
+            line("slots", format!("{heavy}, {slots}, key bytes: {key_bytes}"));
+            if shape.bloom_bits > 0 {
+                line("name filter", filter);
+            }
+        } else {
+            let (base, rows, width) = (shape.base, shape.rows, count(shape.width));
+            line("counters", format!("{base}, {rows} × {width} of {} bits", shape.counter_bits));
+            line("slots", format!("{heavy}, {slots}, vote ratio {}, key bytes: {key_bytes}", shape.vote_ratio));
+            line("Bloom filter", filter);
+            line("report rule", self.report_rule.clone());
+        }
         line("memory", sum(&self.memory));
         line("decoder memory", sum(&self.control_memory));
         if let Some(network) = &self.network {

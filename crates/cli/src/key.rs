@@ -4,7 +4,7 @@ use std::io::BufRead;
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-use ucl_sketch::{KeyId, QueryView};
+use ucl_sketch::{KeyFormat, KeyId, QueryView};
 use ucl_streams::Format;
 
 use crate::fail::Usage;
@@ -25,14 +25,15 @@ impl Key {
         Self { shown, data }
     }
 
-    /// A known key. If the Bloom filter kept its name from us, there is only its digest, as
-    /// `digest:…`.
+    /// A known key. If the filter of names kept its name from us, there is only its digest or code,
+    /// as `digest:…` or `code:…`.
     pub fn known(view: &QueryView, format: &Format, id: KeyId) -> Self {
         let registry = view.registry();
         if registry.is_named(id) {
             return Self::new(format, registry.key(id));
         }
-        Self { shown: format!("digest:{}", hex(registry.identity_of(id))), data: None }
+        let kind = if matches!(registry.format(), KeyFormat::Code(_)) { "code" } else { "digest" };
+        Self { shown: format!("{kind}:{}", hex(registry.identity_of(id))), data: None }
     }
 
     /// A key from a collector, ready for a terminal. `data` is for programs, if there is any.

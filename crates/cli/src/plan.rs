@@ -13,9 +13,8 @@ use crate::show;
 ///
 /// Runs the real sketch, in every mode, on a made-up stream with as many keys as you expect, and
 /// prints the shapes that the planner chose, the share of the keys that get through to the control
-/// plane, the error per key, and the bytes sent per item. A real stream may be more or less skewed
-/// than the made-up one: see --skew. Where all keys fit into the budget at hand, a hash map is the
-/// better tool; its row says what it takes.
+/// plane, the error per key, and the bytes sent per item. The last sentence says which mode to take.
+/// A real stream may be more or less skewed than the made-up one: see --skew.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -24,7 +23,7 @@ pub struct Args {
     memory: Bytes,
 
     /// Every key has this many bytes: 4, 8, 13 or 16; or `any`.
-    #[arg(long, value_name = "BYTES", value_parser = crate::count::key_bytes, default_value = "any")]
+    #[arg(long, value_name = "BYTES", value_parser = crate::count::values::key_bytes, default_value = "any")]
     key_bytes: KeyFormat,
 
     /// How many distinct keys to expect [default: a quarter of the budget's bytes].
@@ -83,14 +82,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut lines = Vec::new();
     for mode in Mode::all().into_iter().filter(|mode| mode.interval.is_none_or(|interval| interval < scenario.items)) {
         spinner.say(format!("trying {}", mode.method));
-        let line = Line::new(mode, scenario.predict(&stream, mode)?);
-        if let Some(error) = line.error.clone() {
-            spinner.clear();
-            return Err(Usage(error).into());
-        }
-        lines.push(line);
+        lines.push(Line::new(mode, scenario.predict(&stream, mode)?));
     }
     spinner.clear();
+    // A table needs more than the smallest sketch does.
+    let sketches = |line: &&Line| line.mode == "delta" || line.mode == "em";
+    if let Some(error) = lines.iter().filter(sketches).find_map(|line| line.error.clone()) {
+        return Err(Usage(error).into());
+    }
     if args.json {
         let objects: Result<Vec<String>, _> = lines.iter().map(serde_json::to_string).collect();
         return show::print(objects?.join("\n") + "\n");
@@ -118,7 +117,8 @@ struct Line {
     uplink_bytes_per_item: Option<f64>,
     /// Bytes beside it, for the control plane.
     control_bytes: Option<usize>,
-    #[serde(skip)]
+    /// Why there is no prediction.
+    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
@@ -167,12 +167,101 @@ fn text(lines: &[Line], scenario: &Scenario, distinct: u64) -> String {
         ["mode", "cut every", "memory", "slots", "counters", "Bloom filter", "coverage", "AAE", "ARE", "uplink B/item"];
     let right = [false, true, true, true, true, true, true, true, true, true];
     let table = show::table(&header, &right, lines.iter().map(cells));
-    let Scenario { items, skew, epochs, .. } = *scenario;
+    let Scenario { items, skew, epochs, memory, .. } = *scenario;
     let (items, distinct) = (show::count(items), show::count(distinct));
+    let failed = lines.iter().filter_map(|line| Some(format!("{}: {}\n", line.mode, line.error.as_ref()?)));
+    let (failed, advice) = (failed.collect::<String>(), advice(lines, memory));
     format!(
-        "{table}\n\
+        "{table}{failed}\n\
          Coverage, errors and uplink were measured on a made-up stream: {items} items over {distinct} keys by Zipf's law\n\
          with skew {skew}; learned and refined trained for {epochs} epochs.\n\
-         Run one with: ucl count --decoder MODE --interval ITEMS --memory SIZE --expected-keys N\n"
+         Run one with: ucl count --mode MODE --interval ITEMS --memory SIZE --expected-keys N\n\
+         {advice}\n"
     )
+}
+
+/// Which mode to take, and why, by what was measured.
+fn advice(lines: &[Line], memory: usize) -> String {
+    let figures = |line: &Line| Some((line.aae?, line.uplink_bytes_per_item?));
+    let named = |mode: &str| lines.iter().find(|line| line.mode == mode && line.error.is_none());
+    if let Some(map) = named("exact-map").filter(|map| map.memory <= memory) {
+        return format!("Take a hash map: it is exact, and takes {} for all keys.", show::bytes(map.memory));
+    }
+    let sketches = lines.iter().filter(|line| line.rows.is_some() && line.mode != "exact");
+    let sketches = sketches.filter_map(|line| Some((line, figures(line)?)));
+    let Some((exact, (_, sent))) = named("exact").and_then(|line| Some((line, figures(line)?))) else {
+        let best = sketches.min_by(|(_, (aae, _)), (_, (other, _))| aae.total_cmp(other));
+        return best.map_or(String::new(), |(line, _)| format!("Take {}: it has the smallest error.", described(line)));
+    };
+    let raw = named("send-keys").and_then(figures);
+    if let Some((_, raw)) = raw.filter(|(_, raw)| *raw <= sent) {
+        return format!("Send every key as it is: {} bytes per item, fewer than exact sends.", show::figure(raw));
+    }
+    let cheaper = sketches.filter(|(_, (_, other))| *other < sent);
+    let sent = show::figure(sent);
+    match cheaper.min_by(|(_, (aae, _)), (_, (other, _))| aae.total_cmp(other)) {
+        None => format!("Take {}: every count is exact, and no other mode sends less.", described(exact)),
+        Some((other, (aae, less))) => format!(
+            "Take {} if the link takes {sent} bytes per item: every count is exact. If it does not, take {}: it\n\
+             sends {} and is off by {} per key on average.",
+            described(exact),
+            described(other),
+            show::figure(less),
+            show::figure(aae)
+        ),
+    }
+}
+
+/// A mode with its interval.
+fn described(line: &Line) -> String {
+    match line.interval {
+        None => line.mode.clone(),
+        Some(items) => format!("{} every {} items", line.mode, show::count(items)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(mode: &str, memory: usize, aae: f64, uplink: Option<f64>) -> Line {
+        let sketch = (!["exact-map", "send-keys"].contains(&mode)).then_some(4);
+        Line {
+            mode: mode.to_owned(),
+            interval: (mode == "delta").then_some(16_000),
+            memory,
+            slots: sketch,
+            rows: sketch,
+            width: sketch,
+            counter_bits: sketch,
+            bloom_bits: sketch,
+            bloom_hashes: sketch,
+            expected_coverage: Some(1.0),
+            aae: Some(aae),
+            are: Some(aae),
+            uplink_bytes_per_item: uplink,
+            control_bytes: None,
+            error: None,
+        }
+    }
+
+    #[test]
+    fn the_advice_follows_from_the_figures() {
+        let mut lines = vec![
+            line("exact", 60_000, 0.0, Some(0.4)),
+            line("delta", 60_000, 0.01, Some(0.9)),
+            line("em", 60_000, 1.6, Some(0.25)),
+            line("send-keys", 0, 0.0, Some(4.0)),
+            line("exact-map", 400_000, 0.0, None),
+        ];
+        let told = advice(&lines, 65_536);
+        assert!(told.starts_with("Take exact if the link takes 0.4") && told.contains("take em: it"), "{told}");
+        assert_eq!(advice(&lines, 400_000), "Take a hash map: it is exact, and takes 391KB for all keys.");
+        lines[2].uplink_bytes_per_item = Some(0.5);
+        assert!(advice(&lines, 65_536).ends_with("no other mode sends less."));
+        lines[3].uplink_bytes_per_item = Some(0.3);
+        assert!(advice(&lines, 65_536).starts_with("Send every key as it is: 0.3"));
+        lines[0].error = Some("too small".into());
+        assert_eq!(advice(&lines, 65_536), "Take delta every 16,000 items: it has the smallest error.");
+    }
 }

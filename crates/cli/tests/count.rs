@@ -47,8 +47,10 @@ fn everything_that_can_be_asked() {
 fn far_more_keys_than_planned_for_are_told_of() {
     let told = |args: &str| Folder::new().run(args).fine().contains("--expected-keys");
     // A quarter of 2,048 bytes by default.
-    let (few, many) =
-        ("count zipf:1.0:20000:900 --seed 1 --memory 2KB", "count zipf:1.0:20000:3000 --seed 1 --memory 2KB");
+    let (few, many) = (
+        "count zipf:1.0:20000:900 --seed 1 --memory 2KB -d delta",
+        "count zipf:1.0:20000:3000 --seed 1 --memory 2KB -d delta",
+    );
     assert!(!told(few) && told(many) && !told(&format!("{many} --expected-keys 2000")));
     let answer = Folder::new().run(many).fine();
     assert!(
@@ -71,9 +73,9 @@ fn the_advice_on_expected_keys_is_good() {
         })
     };
     for args in [
-        "zipf:0.8:200000:13312 --memory 16KB",
-        "zipf:1.1:200000:13312 --memory 16KB",
-        "zipf:0.8:266240:53248 --memory 64KB",
+        "zipf:0.8:200000:13312 --memory 16KB --mode delta",
+        "zipf:1.1:200000:13312 --memory 16KB --mode delta",
+        "zipf:0.8:266240:53248 --memory 64KB --mode delta",
         "zipf:0.8:200000:13312 --memory 16KB --decoder em",
         "zipf:0.8:200000:13312 --memory 16KB --report-rule new --interval 500",
     ] {
@@ -83,8 +85,9 @@ fn the_advice_on_expected_keys_is_good() {
         assert!(error(&better) < 0.9 * error(&plain), "{args}: {} -> {}", error(&plain), error(&better));
     }
     for args in [
-        "zipf:0.5:1500000:700000 --memory 1MB",
-        "zipf:0.8:200000:13312 --memory 16KB --interval 500",
+        "zipf:0.5:1500000:700000 --memory 1MB --mode delta",
+        "zipf:0.8:200000:13312 --memory 16KB --interval 500 --mode delta",
+        "zipf:0.8:200000:13312 --memory 16KB --mode exact",
         "zipf:0.8:200000:13312 --memory 16KB --counter-bits 8",
         "zipf:0.8:200000:13312 --memory 16KB --decoder cm",
         "zipf:0.8:200000:13312 --memory 16KB --decoder lsmr",
@@ -105,7 +108,7 @@ fn json_has_the_warnings() {
         warnings("count log --format field:1 --weight 2 --on-error skip")[0].as_str().unwrap().split(';').next(),
         Some("skipped 1 bad record")
     );
-    let full = warnings("count zipf:0.5:100000:50000 --memory 2KB");
+    let full = warnings("count zipf:0.5:100000:50000 --memory 2KB --mode delta");
     assert_eq!(full[0], "an unknown number of keys was missed");
     let advice = "sized for 512 keys, far more seen: rerun with more --memory, or a larger --expected-keys";
     assert_eq!(full[1], advice);
@@ -158,9 +161,9 @@ fn more_keys_than_can_be_told_are_no_number() {
     assert!(line.contains("known, an unknown number missed; "), "{line}");
     assert!(text.contains("sized for 256 keys, far more seen: rerun with more --memory, or a larger --expected-keys"));
     // Nor one that is emptied, but has too many to hold in between.
-    let rotating = Folder::new().run("count zipf:0.5:100000:50000 --memory 2KB --seed 1").fine();
+    let rotating = Folder::new().run("count zipf:0.5:100000:50000 --memory 2KB --seed 1 --mode delta").fine();
     assert!(rotating.contains("known, an unknown number missed; "), "{rotating}");
-    let ample = Folder::new().run("count zipf:1.0:100000:5000 --memory 64KB --seed 1").fine();
+    let ample = Folder::new().run("count zipf:1.0:100000:5000 --memory 64KB --seed 1 --mode delta").fine();
     assert!(ample.contains("known, about "), "{ample}");
 }
 
@@ -173,14 +176,19 @@ fn weight_that_no_known_key_can_have_is_told_of() {
     let text = folder.run(count).fine().replace(',', "");
     let said = format!(" note      {unexplained} items belong to keys that were never named\n");
     assert!(unexplained > 0 && text.contains(&said), "{said}: {text}");
-    let ample = folder.run("count zipf:1.0:20000:300 --seed 1 --memory 64KB --json").json();
+    let ample = folder.run("count zipf:1.0:20000:300 --seed 1 --memory 64KB --json --mode delta").json();
     assert_eq!(ample.get("unexplained"), None);
 }
 
 #[test]
 fn the_report_rule_can_be_chosen() {
     let folder = Folder::with("words", words());
-    for (rule, chosen) in [("", "rotate"), ("--report-rule new", "new"), ("--decoder learned", "paper")] {
+    for (rule, chosen) in [
+        ("--mode delta", "rotate"),
+        ("--counter-bits 8", "rotate"),
+        ("--report-rule new", "new"),
+        ("--decoder learned", "paper"),
+    ] {
         folder.run(&format!("count words --seed 1 --save state {rule}")).fine();
         assert_eq!(folder.run("inspect state --json").json()["report_rule"], chosen);
     }
@@ -207,7 +215,20 @@ fn json_has_exactly_these_fields() {
     let fields: Vec<&String> = answer.as_object().unwrap().keys().collect();
     assert_eq!(
         fields,
-        ["control", "decoder", "entropy", "items", "keys", "memory", "queries", "seconds", "seed", "top", "warnings"]
+        [
+            "control",
+            "decoder",
+            "entropy",
+            "items",
+            "keys",
+            "memory",
+            "queries",
+            "seconds",
+            "seed",
+            "top",
+            "uplink_bytes",
+            "warnings"
+        ]
     );
     insta::assert_snapshot!(serde_json::to_string_pretty(&answer).unwrap());
 }
@@ -254,7 +275,9 @@ fn several_inputs_are_counted_side_by_side() {
 
 #[test]
 fn the_audit_compares_with_exact_counts() {
-    let answer = Folder::new().run("count zipf:1.1:50000:20000 --memory 8KB --seed 3 --audit --json --prefix 1").json();
+    let answer = Folder::new()
+        .run("count zipf:1.1:50000:20000 --mode delta --memory 8KB --seed 3 --audit --json --prefix 1")
+        .json();
     let audit = &answer["audit"];
     assert_eq!(audit["bound_violations"], 0);
     assert!(audit["aae"].as_f64().unwrap() > 0.0, "8KB are too few to be exact");
@@ -274,8 +297,8 @@ fn all_keys_as_csv() {
     let folder = Folder::with("table.csv", "name\n\"a, quoted\"\nplain\nplain\n");
     insta::assert_snapshot!(folder.run("count table.csv --format csv:name --all --seed 1").fine(), @r#"
     key,estimate,lower,upper,source
-    plain,2,2,2,decoded
-    "a, quoted",1,1,1,decoded
+    plain,2,2,2,exact
+    "a, quoted",1,1,1,exact
     "#);
     assert_eq!(folder.run("count /dev/null --all").fine(), "key,estimate,lower,upper,source\n");
 }
@@ -544,4 +567,19 @@ fn mask_leaves_the_rest_alone() {
         mask("after 1.5 s: 3 items\n counted   3 items; 1 s\n process   1MB of RAM\n speed     1 s\n seed 1"),
         "after [masked] s: 3 items\n counted   3 items; [masked]\n speed     [masked]\n seed 1\n"
     );
+}
+
+/// The mode follows from the settings that are given without it.
+#[test]
+fn settings_of_a_sketch_ask_for_one() {
+    let folder = Folder::with("words", "tea\ntea\nmilk\n");
+    let mode = |args: &str| folder.run(&format!("count words --seed 1 --json {args}")).json()["decoder"].take();
+    assert_eq!(mode(""), "exact");
+    assert_eq!(mode("--code-bits 40 --expected-keys 10 --interval 2"), "exact");
+    for args in ["--base flowradar", "--heavy elastic", "--counter-bits 4", "--report-rule new", "--decoder delta"] {
+        assert_eq!(mode(args), "delta", "{args}");
+    }
+    assert_eq!(mode("-d em"), "em");
+    let refused = folder.run("count words --mode exact --counter-bits 4").failed(2);
+    assert!(refused.contains("exact counting has no sketch, and so no counter width"), "{refused}");
 }

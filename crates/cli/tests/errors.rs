@@ -220,11 +220,13 @@ fn the_state_is_saved_when_nobody_reads_the_answers() {
 #[test]
 fn the_smallest_budget_that_is_named_does() {
     let folder = Folder::new();
-    let message = folder.run("count /dev/null --memory 10").failed(2);
-    let least = message.split("at least ").nth(1).unwrap().split(' ').next().unwrap();
-    folder.run(&format!("count /dev/null --memory {least}")).fine();
-    let less = least.parse::<usize>().unwrap() - 1;
-    folder.run(&format!("count /dev/null --memory {less}")).failed(2);
+    for mode in ["exact", "delta"] {
+        let message = folder.run(&format!("count /dev/null --memory 10 --mode {mode}")).failed(2);
+        let least = message.split("at least ").nth(1).unwrap().split(' ').next().unwrap();
+        folder.run(&format!("count /dev/null --memory {least} --mode {mode}")).fine();
+        let less = least.parse::<usize>().unwrap() - 1;
+        folder.run(&format!("count /dev/null --memory {less} --mode {mode}")).failed(2);
+    }
 }
 
 #[test]

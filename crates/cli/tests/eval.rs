@@ -193,7 +193,7 @@ fn what_is_wrong_with_the_command_line() {
     let folder = Folder::new();
     let failed = |args: &str| folder.run(&format!("eval zipf:1.1:100 {args}")).failed(2);
     insta::assert_snapshot!(failed("--method cm,nope"), @r#"
-    ucl: invalid value 'nope' for '--method <NAME>': there is no method 'nope'; there are ucl-learned, ucl-refined, ucl-lsqr, ucl-lsmr, ucl-omp, ucl-map, ucl-em, ucl-delta, ucl-cm, ucl-exact, flowcache, cm, cu, cs, asketch, elastic, univmon, nitro, lcm, lcs, flowradar, pr, seq, hist, lss, nitro-line, lcm-trained, lcs-trained, lcm-rnn, lcs-rnn, exact-map, send-keys, and 'all'
+    ucl: invalid value 'nope' for '--method <NAME>': there is no method 'nope'; there are ucl-learned, ucl-refined, ucl-lsqr, ucl-lsmr, ucl-omp, ucl-map, ucl-em, ucl-delta, ucl-cm, ucl-exact, flowcache, sample, cm, cu, cs, asketch, elastic, univmon, nitro, lcm, lcs, flowradar, pr, seq, hist, lss, nitro-line, lcm-trained, lcs-trained, lcm-rnn, lcs-rnn, exact-map, send-keys, and 'all'
 
     For more information, try '--help'.
     "#);
@@ -277,6 +277,7 @@ fn the_list_of_methods() {
     ucl-cm       UCL-sketch answered by the smallest counter: no equations solved (Cormode and Muthukrishnan, J. Algorithms 2005)
     ucl-exact    a mirrored table whose evictions go up the link: every count is exact (this project)
     flowcache    a flow cache of whole keys, least recently used out, whose evictions are sent: exact (what NetFlow and IPFIX exporters do (RFC 7011))
+    sample       a uniform sample of the items, sent as whole keys, as many as --uplink allows (what sFlow agents do (RFC 3176))
     cm           Count-Min: 4 rows of 32-bit counters, the smallest one answers (Cormode and Muthukrishnan, J. Algorithms 2005)
     cu           Count-Min with conservative update: only the smallest counters are raised (Estan and Varghese, SIGCOMM 2002)
     cs           Count Sketch: 4 rows of signed 32-bit counters, the median answers (Charikar, Chen and Farach-Colton, ICALP 2002)
@@ -303,5 +304,20 @@ fn the_list_of_methods() {
     assert_eq!(rows.len(), folder.run("methods").out.lines().count());
     assert_eq!((&rows[0]["name"], &rows[0]["baseline"]), (&"ucl-learned".into(), &false.into()));
     let variants = rows.iter().filter(|row| row["variant"] == true).count();
-    assert_eq!(variants, 5, "selected by name only");
+    assert_eq!(variants, 6, "selected by name only");
+}
+
+/// A sample keeps to the uplink that it is given, and short codes send less than whole keys.
+#[test]
+fn the_uplink_can_be_chosen() {
+    let rows = |args: &str| {
+        let run = Folder::new().run(&format!("eval caida-like:20000 --memory 8KB --seed 1 --json {args}"));
+        objects(run)
+    };
+    let sent = |args: &str| rows(args)[0]["uplink_bytes_per_item"].as_f64().unwrap();
+    let (little, more) = (sent("--method sample --uplink 0.05"), sent("--method sample --uplink 0.5"));
+    assert!((0.049..0.053).contains(&little) && (0.49..0.503).contains(&more), "{little} {more}");
+    let short = rows("--method ucl-exact --code-bits 36");
+    assert_eq!(short[0]["bound_violations"], 0);
+    assert!(sent("--method ucl-exact --code-bits 36") < sent("--method ucl-exact --code-bits 64"));
 }

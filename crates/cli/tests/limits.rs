@@ -32,7 +32,7 @@ fn a_budget_beyond_all_limits_is_refused() {
     let folder = Folder::with("log", "a\n");
     let run = folder.run("count log --memory 1TB");
     assert_eq!((run.code, &*run.out), (2, ""), "{}", run.err);
-    let start = "ucl: a budget of 1024GB is too large for one sketch: its heavy part would have ";
+    let start = "ucl: a budget of 1024GB is too large for one sketch: its table would have ";
     assert!(run.err.starts_with(start), "{}", run.err);
 }
 

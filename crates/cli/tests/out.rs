@@ -156,7 +156,7 @@ fn a_pipe_is_written_directly() {
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let reader = std::thread::spawn(move || std::fs::read(pipe).unwrap());
     folder.run("count words --seed 1 --out pipe.csv").fine();
-    assert_eq!(reader.join().unwrap(), b"key,estimate,lower,upper,source\ntea,1,1,1,decoded\n");
+    assert_eq!(reader.join().unwrap(), b"key,estimate,lower,upper,source\ntea,1,1,1,exact\n");
     std::os::unix::fs::symlink("/dev/full", folder.path().join("full.csv")).unwrap();
     let full = folder.run("count words --seed 1 --out full.csv");
     assert!(full.code == 1 && full.err.starts_with("ucl: cannot write full.csv: No space left"), "{}", full.err);

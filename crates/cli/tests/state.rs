@@ -126,7 +126,7 @@ fn a_state_knows_how_its_keys_are_written() {
     assert_eq!(asked(&folder)["estimate"], 236);
 
     folder.write("basket", "1 2 3 beer\n1 2\n1\n");
-    folder.run("count basket --format fimi --save s.ucl --json").json();
+    folder.run("count basket --format fimi --mode delta --save s.ucl --json").json();
     let top = lines(&folder.run("top s.ucl --json").fine());
     assert_eq!(top.iter().map(|row| row["key"].as_str().unwrap()).collect::<Vec<_>>(), ["1", "2", "3", "beer"]);
     folder.run("count zipf:1.1:1000:50 --seed 3 --save s.ucl --json").json();
@@ -155,7 +155,7 @@ fn a_long_run_saves_as_it_goes() {
 #[test]
 fn what_contradicts_the_state_is_named() {
     let folder = Folder::with("words", words());
-    folder.run("count words --seed 1 --save s.ucl").fine();
+    folder.run("count words --seed 1 --mode delta --save s.ucl").fine();
     let cases = [
         "--memory 32KB",
         "--decoder em",

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::process::Command;
 
 use ucl_lab::process::{peak_resident_bytes, resident_bytes};
-use ucl_sketch::UclSketch;
+use ucl_sketch::{DecoderKind, UclSketch};
 
 const NUMBERS: [u32; 3] = [100_000, 650_000, 2_500_000];
 
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn line(keys: u32) -> Result<(), Box<dyn Error>> {
-    let mut sketch = UclSketch::builder().memory("64KB").key_bytes(4).seed(1).build()?;
+    let mut sketch = UclSketch::builder().decoder(DecoderKind::Delta).memory("64KB").key_bytes(4).seed(1).build()?;
     let mut batch = Vec::with_capacity(4096);
     for start in (0..keys).step_by(4096) {
         batch.clear();

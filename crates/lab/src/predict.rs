@@ -56,15 +56,16 @@ pub struct Mode {
 }
 
 impl Mode {
-    /// Returns the modes to choose from: delta at several intervals, one snapshot, the paper's, and
-    /// two without a sketch.
+    /// Returns the modes to choose from: exact without cuts and with some, delta at several
+    /// intervals, one snapshot, the paper's, and two without a sketch.
     pub fn all() -> Vec<Self> {
+        let exact = [None, Some(64_000)].map(|interval| Self { method: "ucl-exact", interval });
         let delta = [1_000, 4_000, 16_000, 64_000, 256_000];
         let delta = delta.map(|interval| Self { method: "ucl-delta", interval: Some(interval) });
         let others = [("ucl-em", None), ("ucl-learned", Some(1_000)), ("ucl-refined", Some(1_000))];
         let others = others.map(|(method, interval)| Self { method, interval });
         let without = ["send-keys", "exact-map"].map(|method| Self { method, interval: None });
-        delta.into_iter().chain(others).chain(without).collect()
+        exact.into_iter().chain(delta).chain(others).chain(without).collect()
     }
 }
 

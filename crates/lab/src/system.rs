@@ -161,6 +161,11 @@ pub struct Options {
     pub rule: Option<ReportRule>,
     /// Expected number of distinct keys. It is never taken from the stream.
     pub expected_keys: Option<u64>,
+    /// Bytes per item that a method may send, for those that can keep to it (`sample`).
+    pub uplink: Option<f64>,
+    /// Number of bits of the codes that stand for keys in mode exact, instead of 64, or of none for
+    /// keys of one size.
+    pub code_bits: Option<u8>,
     /// Number of snapshots that the learned decoder trains on.
     pub window: Option<usize>,
     /// Number of iterations of EM.

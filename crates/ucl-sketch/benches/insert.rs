@@ -1,14 +1,15 @@
-//! Insert speed of what users get: `UclSketch` in 64KB with default settings, beside yardsticks of
-//! other crates.
+//! Insert speed of what users get: `UclSketch` in 64KB with default settings (mode exact) and in
+//! mode delta, beside yardsticks of other crates.
 //!
 //! `cargo bench -p ucl-sketch --bench insert`. From the inside out, all with the shape that the
-//! planner chooses: the data plane alone with all reports dropped; the data plane as the sketch has
-//! it, with reports counted and cuts; the whole sketch, which also decodes (on all cores); the
-//! whole sketch with the control plane in threads of its own. The data plane in the paper's shapes
-//! is measured by `cargo bench -p ucl-data-plane`.
+//! planner chooses: the data plane of each mode alone with all reports dropped; delta's as the
+//! sketch has it, with reports counted and cuts; the whole sketch, which also decodes (on all
+//! cores); the whole sketch with the control plane in threads of its own. The data plane in the
+//! paper's shapes is measured by `cargo bench -p ucl-data-plane`.
 
+use ucl_data_plane::mirrored::MirroredPlane;
 use ucl_data_plane::{AnyHeavy, DataPlane, Report, ReportSink};
-use ucl_sketch::{Builder, Config, Execution, UclSketch};
+use ucl_sketch::{Builder, Config, DecoderKind, Execution, Mode, UclSketch};
 use ucl_yardsticks::{ITEMS, Rounds, Texts, five_tuples, machine, numbers};
 
 const ROUNDS: usize = 15;
@@ -26,6 +27,10 @@ impl ReportSink for Counting {
         self.reports += 1;
     }
 }
+
+/// The default, and delta.
+const MODES: [Mode; 2] = [Mode::Exact, Mode::Sketch(DecoderKind::Delta)];
+const EXECUTIONS: [(&str, Execution); 2] = [("", Execution::Synchronous), (", pipelined", Execution::Pipelined)];
 
 /// A data plane as the sketch has it.
 type Shipped<const N: usize> = (DataPlane<N, AnyHeavy<N>>, Counting);
@@ -50,7 +55,14 @@ fn build(builder: &Builder) -> UclSketch {
 
 fn fixed<'a, const N: usize>(rounds: &mut Rounds<'a>, keys: &'a [[u8; N]]) {
     let builder = UclSketch::builder().memory("64KB").key_bytes(N).seed(1);
-    let (config, interval) = builder.plan().expect("64KB are enough");
+    let (table, _) = builder.plan().expect("64KB are enough");
+    rounds.case(
+        "mirrored plane, bare, insert_batch",
+        move || MirroredPlane::<N>::new(table).expect("the planner's shape is valid"),
+        |plane| keys.chunks(BATCH).for_each(|keys| plane.insert_batch(keys, &mut |_: Report<'_>| {}).expect("few")),
+        |plane, ()| assert_eq!(plane.weight(), ITEMS as u64),
+    );
+    let (config, interval) = builder.clone().mode(MODES[1]).plan().expect("64KB are enough");
     let interval = interval.expect("delta cuts") as usize;
     let bare = move || DataPlane::<N>::new(config).expect("the planner's shape is valid");
     rounds.case(
@@ -87,9 +99,10 @@ fn fixed<'a, const N: usize>(rounds: &mut Rounds<'a>, keys: &'a [[u8; N]]) {
         },
         |both, ()| check_shipped(both),
     );
-    for (name, execution) in [("UclSketch", Execution::Synchronous), ("UclSketch, pipelined", Execution::Pipelined)] {
-        let batches = builder.clone().execution(execution);
+    for (mode, (how, execution)) in MODES.into_iter().flat_map(|mode| EXECUTIONS.map(|execution| (mode, execution))) {
+        let batches = builder.clone().mode(mode).execution(execution);
         let singles = batches.clone();
+        let name = format!("UclSketch, {mode}{how}");
         rounds.case(
             format!("{name}, insert_batch"),
             move || build(&batches),
@@ -108,7 +121,7 @@ fn fixed<'a, const N: usize>(rounds: &mut Rounds<'a>, keys: &'a [[u8; N]]) {
 /// Keys of any length go in one by one: only keys of one size make a batch.
 fn texts<'a>(rounds: &mut Rounds<'a>, keys: &'a Texts) {
     let builder = UclSketch::builder().memory("64KB").seed(1);
-    let (config, interval) = builder.plan().expect("64KB are enough");
+    let (config, interval) = builder.clone().mode(MODES[1]).plan().expect("64KB are enough");
     let interval = interval.expect("delta cuts");
     rounds.case(
         "data plane, bare, insert_bytes",
@@ -129,10 +142,10 @@ fn texts<'a>(rounds: &mut Rounds<'a>, keys: &'a Texts) {
         },
         |both, ()| check_shipped(both),
     );
-    for (name, execution) in [("UclSketch", Execution::Synchronous), ("UclSketch, pipelined", Execution::Pipelined)] {
-        let builder = builder.clone().execution(execution);
+    for (mode, (how, execution)) in MODES.into_iter().flat_map(|mode| EXECUTIONS.map(|execution| (mode, execution))) {
+        let builder = builder.clone().mode(mode).execution(execution);
         rounds.case(
-            format!("{name}, insert"),
+            format!("UclSketch, {mode}{how}, insert"),
             move || build(&builder),
             |sketch| keys.iter().for_each(|key| sketch.insert(key).expect("short keys")),
             |sketch, ()| check_sketch(sketch),

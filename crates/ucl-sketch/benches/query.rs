@@ -7,7 +7,7 @@
 use std::hint::black_box;
 
 use datasketches::countmin::CountMinSketch;
-use ucl_sketch::UclSketch;
+use ucl_sketch::{DecoderKind, UclSketch};
 use ucl_yardsticks::{ITEMS, Rounds, machine, numbers};
 
 const ROUNDS: usize = 9;
@@ -17,7 +17,13 @@ fn main() {
     // running.
     let count = if std::env::args().any(|argument| argument == "--bench") { ROUNDS } else { 1 };
     let keys = numbers();
-    let mut sketch = UclSketch::builder().memory("64KB").key_bytes(4).seed(1).build().expect("a valid sketch");
+    let mut sketch = UclSketch::builder()
+        .decoder(DecoderKind::Delta)
+        .memory("64KB")
+        .key_bytes(4)
+        .seed(1)
+        .build()
+        .expect("a valid sketch");
     sketch.insert_batch(&keys).expect("keys of 4 bytes");
     let view = sketch.query_view().expect("a sound sketch");
     let mut yardstick = CountMinSketch::<u32>::with_seed(4, 4096, 1).expect("a valid shape");

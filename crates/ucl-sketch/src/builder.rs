@@ -102,7 +102,7 @@ pub enum BuildError {
     #[error(transparent)]
     Thread(#[from] NoThread),
     /// A setting of the sketch in a mode without one.
-    #[error("{what} was asked for, but exact counting has no sketch: leave it out, or choose another mode")]
+    #[error("exact counting has no sketch, and so no {what}: leave it out, or choose another mode")]
     NoSketch {
         /// What was asked for.
         what: &'static str,
@@ -257,7 +257,7 @@ impl<K: Key> Builder<K> {
         self
     }
 
-    /// How the sketch counts: exactly, or in a sketch that is decoded.
+    /// How the sketch counts: exactly (the default), or in a sketch that is decoded.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = Some(mode);
         if let Mode::Sketch(decoder) = mode {
@@ -284,7 +284,8 @@ impl<K: Key> Builder<K> {
         self
     }
 
-    /// Epochs whose counts delta keeps one by one, for questions about time (none).
+    /// Epochs whose counts are kept one by one, for questions about time (none), in the modes exact
+    /// and delta. Without an interval, an epoch then has 16,000 items.
     pub fn retain_epochs(mut self, epochs: usize) -> Self {
         self.settings.retain_epochs = epochs;
         self
@@ -325,9 +326,22 @@ impl<K: Key> Builder<K> {
         self
     }
 
-    /// The mode that was asked for, or that goes with the other settings.
-    fn chosen_mode(&self) -> Mode {
-        self.mode.unwrap_or(Mode::Sketch(self.settings.decoder))
+    /// Returns the mode that was asked for, or that goes with the other settings: settings of the
+    /// sketch (a shape, counters, a base sketch, a heavy part, a report rule) ask for one that is
+    /// decoded by delta. Without any of them it is [`Mode::default`].
+    ///
+    /// ```
+    /// use ucl_sketch::{CounterBits, DecoderKind, Mode, UclSketch};
+    /// assert_eq!(UclSketch::builder().chosen_mode(), Mode::Exact);
+    /// let counters = UclSketch::builder().counter_bits(CounterBits::B4);
+    /// assert_eq!(counters.chosen_mode(), Mode::Sketch(DecoderKind::Delta));
+    /// ```
+    pub fn chosen_mode(&self) -> Mode {
+        match (self.mode, self.of_a_sketch()) {
+            (Some(mode), _) => mode,
+            (None, Some(_)) => Mode::Sketch(self.settings.decoder),
+            (None, None) => Mode::default(),
+        }
     }
 
     /// Keys of any length have codes in a mirrored table.
@@ -338,27 +352,26 @@ impl<K: Key> Builder<K> {
         }
     }
 
-    /// Refuses what goes with a sketch where there is none.
-    fn check_exact(&self) -> Result<(), BuildError> {
+    /// The first setting that only a sketch has, if one was given.
+    fn of_a_sketch(&self) -> Option<&'static str> {
         let asked = [
-            ("a shape", self.shape.is_some()),
-            ("counters", self.counter_bits.is_some()),
-            ("a base sketch", self.base.is_some()),
-            ("a heavy part", self.heavy.is_some()),
-            ("a report rule", self.rule.is_some()),
+            ("shape", self.shape.is_some()),
+            ("counter width", self.counter_bits.is_some()),
+            ("base sketch", self.base.is_some()),
+            ("heavy part", self.heavy.is_some()),
+            ("report rule", self.rule.is_some()),
         ];
-        match asked.into_iter().find(|(_, asked)| *asked) {
-            Some((what, _)) => Err(BuildError::NoSketch { what }),
-            None => Ok(()),
-        }
+        asked.into_iter().find(|(_, asked)| *asked).map(|(what, _)| what)
     }
 
     /// What [`Builder::build`] would build: configuration and interval.
     pub fn plan(&self) -> Result<(Config, Option<u64>), BuildError> {
         let keys = self.keys.clone()?;
         let mode = self.chosen_mode();
-        if mode == Mode::Exact {
-            self.check_exact()?;
+        if mode == Mode::Exact
+            && let Some(what) = self.of_a_sketch()
+        {
+            return Err(BuildError::NoSketch { what });
         }
         let planned = match self.shape {
             Some(shape) => {
@@ -383,7 +396,9 @@ impl<K: Key> Builder<K> {
                 plan(mode, request)?
             }
         };
-        let interval = self.interval.unwrap_or(planned.interval);
+        // Epochs that are to be kept have to end.
+        let kept = (self.settings.retain_epochs > 0).then_some(crate::plan::DELTA_INTERVAL);
+        let interval = self.interval.unwrap_or(planned.interval.or(kept));
         if interval == Some(0) {
             return Err(BuildError::Interval);
         }

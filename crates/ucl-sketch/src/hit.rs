@@ -46,7 +46,7 @@ impl<K> Hit<K> {
     pub fn into_key(self) -> Option<K> {
         match self.key {
             KeyName::Known(key) => Some(key),
-            KeyName::Digest(_) => None,
+            KeyName::Digest(_) | KeyName::Code(_) => None,
         }
     }
 

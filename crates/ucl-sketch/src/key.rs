@@ -304,16 +304,19 @@ tuple!(A: 0, B: 1; C: 2);
 tuple!(A: 0, B: 1, C: 2; D: 3);
 tuple!(A: 0, B: 1, C: 2, D: 3; E: 4);
 
-/// The key of an answer: known in full, or by its digest alone.
+/// The key of an answer: known in full, or by its digest or code alone.
 ///
-/// A key of more than 15 bytes whose name never arrived is known only by its digest. That is rare:
-/// the filter that remembers which names were sent must have taken it for another one.
+/// A long key whose name never arrived is known only by its code in mode exact, or by its digest in
+/// the other modes. That is rare: the filter that remembers which names were sent must have taken
+/// it for another one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum KeyName<K> {
     /// The key.
     Known(K),
     /// The digest that stands for it.
     Digest([u8; 16]),
+    /// The code that stands for it.
+    Code([u8; 8]),
 }
 
 impl<K> KeyName<K> {
@@ -321,7 +324,7 @@ impl<K> KeyName<K> {
     pub fn known(&self) -> Option<&K> {
         match self {
             Self::Known(key) => Some(key),
-            Self::Digest(_) => None,
+            Self::Digest(_) | Self::Code(_) => None,
         }
     }
 }
@@ -331,6 +334,7 @@ impl<K: fmt::Display> fmt::Display for KeyName<K> {
         match self {
             Self::Known(key) => key.fmt(f),
             Self::Digest(digest) => f.pad(&format!("digest:{:032x}", u128::from_be_bytes(*digest))),
+            Self::Code(code) => f.pad(&format!("code:{:016x}", u64::from_be_bytes(*code))),
         }
     }
 }

@@ -11,16 +11,17 @@ use ucl_data_plane::{Config, HeavyKind};
 /// ```
 /// use ucl_sketch::{DecoderKind, Mode, UclSketch};
 /// assert_eq!("em".parse(), Ok(Mode::Sketch(DecoderKind::Em)));
-/// let mut sketch = UclSketch::builder().mode(Mode::Exact).memory("8KB").build()?;
+/// let mut sketch = UclSketch::builder().memory("8KB").build()?; // exact by default
 /// for i in 0..100_000u32 {
 ///     sketch.insert((i % 5_000).to_string())?;
 /// }
 /// assert!(sketch.view().iter().all(|hit| hit.is_exact() && hit.count == 20));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Every count is exact: a table holds the frequent keys, and what it evicts goes up the link.
+    #[default]
     Exact,
     /// What the heavy part evicts goes into a linear sketch, and this decoder recovers it.
     Sketch(DecoderKind),

@@ -111,13 +111,13 @@ pub enum BudgetError {
     },
     /// The budget is more than the largest shape takes.
     #[error(
-        "a budget of {} is too large for one sketch: its heavy part would have {slots} slots, but the most is {most}",
+        "a budget of {} is too large for one sketch: its table would have {slots} slots, but the most is {most}",
         Bytes(*.memory)
     )]
     TooLarge {
         /// Asked for.
         memory: usize,
-        /// Slots that would be left over for the heavy part.
+        /// Slots that would be left over for the heavy part or the mirrored table.
         slots: usize,
         /// The most slots.
         most: u32,
@@ -176,14 +176,14 @@ const NAME_HASHES: u8 = 9;
 /// A mirrored table in all of the budget.
 pub fn exact(request: Request) -> Result<Shape, BudgetError> {
     let keys = coded(request.keys);
-    let name_bits = if keys.any_length() {
-        // Two filters of whole words.
-        let bytes = (request.memory as f64 * NAME_SHARE) as u64 / 8 * 8;
-        (bytes * 8).min(u64::from(Shape::MOST_BLOOM_BITS)) as u32
-    } else {
-        0
-    };
-    let within = |memory: usize, name_bits: u32| {
+    let within = |memory: usize| {
+        let name_bits = if keys.any_length() {
+            // Two filters of whole words.
+            let bytes = (memory as f64 * NAME_SHARE) as u64 / 8 * 8;
+            (bytes * 8).min(u64::from(Shape::MOST_BLOOM_BITS)) as u32
+        } else {
+            0
+        };
         // What the table has beside it does not depend on its size.
         let any = MirroredShape::within(1 << 20, keys)?;
         let all = Shape::mirrored(any, name_bits, NAME_HASHES).memory(keys).total();
@@ -194,10 +194,17 @@ pub fn exact(request: Request) -> Result<Shape, BudgetError> {
         }?;
         Some(Shape::mirrored(table, name_bits, NAME_HASHES))
     };
-    within(request.memory, name_bits).ok_or_else(|| {
-        let least = (1..).map(|words| words * 64).find(|&memory| within(memory, 0).is_some()).unwrap_or(usize::MAX);
+    let shape = within(request.memory).ok_or_else(|| {
+        let least = (1..).find(|&memory| within(memory).is_some()).unwrap_or(usize::MAX);
         BudgetError::TooSmall { memory: request.memory, keys, least }
-    })
+    })?;
+    if let HeavyKind::Mirrored(table) = shape.heavy
+        && table.sets == MirroredShape::MOST_SETS
+    {
+        let slots = (request.memory as f64 / table.memory(keys) as f64 * table.slots() as f64) as usize;
+        return Err(BudgetError::TooLarge { memory: request.memory, slots, most: table.slots() as u32 });
+    }
+    Ok(shape)
 }
 
 /// The paper's sampling interval.

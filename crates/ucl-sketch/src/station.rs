@@ -19,11 +19,12 @@ use crate::view::View;
 /// let mut station = Station::new(Settings::default());
 /// device.insert(b"tea", 3)?;
 /// device.cut();
-/// let (open, cut) = (device.next_message().unwrap(), device.next_message().unwrap());
-/// assert!(!station.receive(&open.bytes)?);
-/// assert!(station.receive(&cut.bytes)?); // it ended an epoch
+/// let messages: Vec<_> = std::iter::from_fn(|| device.next_message()).collect();
+/// for (message, left) in messages.iter().zip((0..messages.len()).rev()) {
+///     assert_eq!(station.receive(&message.bytes)?, left == 0); // the last one ends the epoch
+/// }
 /// assert_eq!(station.view_at_cut()?.estimate("tea").count, 3);
-/// assert!(matches!(station.receive(&cut.bytes), Err(Refused::Message(_)))); // a second time
+/// assert!(matches!(station.receive(&messages[0].bytes), Err(Refused::Message(_)))); // a second time
 /// assert_eq!(station.view_at_cut()?.estimate("tea").count, 3);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use ucl_control_plane::{DecodeError, Estimate, KeyId, QueryView, SelfCheck};
+use ucl_data_plane::KeyFormat;
 
 use crate::hit::Hit;
 use crate::key::{AsKey, ByteKey, Key, KeyName};
@@ -102,7 +103,7 @@ impl<K: Key> View<K> {
         let registry = self.inner.registry();
         let known = if registry.is_named(id) { K::decode(registry.key(id)) } else { None };
         // A state that another program wrote may hold keys of another type.
-        let key = known.map_or_else(|| KeyName::Digest(identity(registry.identity_of(id))), KeyName::Known);
+        let key = known.map_or_else(|| stand_in(registry.format(), registry.identity_of(id)), KeyName::Known);
         row(key, estimate)
     }
 }
@@ -112,10 +113,13 @@ fn row<K>(key: KeyName<K>, estimate: Estimate) -> Hit<K> {
     Hit { key, count, lower, upper, source }
 }
 
-/// What stands for a key in a slot, in 16 bytes.
-fn identity(bytes: &[u8]) -> [u8; 16] {
-    let mut identity = [0; 16];
-    let used = bytes.len().min(16);
-    identity[..used].copy_from_slice(&bytes[..used]);
-    identity
+/// What stands for a key in a slot.
+fn stand_in<K>(format: KeyFormat, bytes: &[u8]) -> KeyName<K> {
+    fn sized<const N: usize>(bytes: &[u8]) -> [u8; N] {
+        std::array::from_fn(|at| bytes.get(at).copied().unwrap_or(0))
+    }
+    match format {
+        KeyFormat::Code(_) => KeyName::Code(sized(bytes)),
+        KeyFormat::Fixed(_) | KeyFormat::Digest => KeyName::Digest(sized(bytes)),
+    }
 }

@@ -14,6 +14,10 @@ fn stream(items: usize) -> Vec<[u8; 4]> {
     (0..items).map(|_| ((1.0 / (random.unit() + 1e-4)) as u32 * 7 + random.below(4) as u32).to_le_bytes()).collect()
 }
 
+fn delta() -> ucl_sketch::Builder {
+    UclSketch::builder().decoder(DecoderKind::Delta)
+}
+
 fn small(decoder: DecoderKind) -> ucl_sketch::Builder {
     UclSketch::builder().memory("8KB").key_bytes(4).seed(3).decoder(decoder).interval(500)
 }
@@ -110,7 +114,7 @@ fn a_control_plane_accounts_for_at_most_80_bytes_a_key_and_the_key() {
     let skewed = |n: u32| if n.is_multiple_of(20) { n / 20 } else { 20_000f64.powf(random.unit()) as u32 };
     let keys: Vec<[u8; 4]> = (0..400_000).map(skewed).map(u32::to_le_bytes).collect();
     for (interval, fixed) in [(4_000, true), (16_000, true), (64_000, true), (16_000, false)] {
-        let mut builder = UclSketch::builder().memory("64KB").expected_keys(20_000).interval(interval).seed(1);
+        let mut builder = delta().memory("64KB").expected_keys(20_000).interval(interval).seed(1);
         if fixed {
             builder = builder.key_bytes(4);
         }
@@ -177,7 +181,7 @@ fn how_items_are_handed_over_changes_no_answer() {
 
 #[test]
 fn keys_of_any_length_are_counted_and_named() {
-    let mut sketch = UclSketch::builder().memory("4KB").seed(5).interval(100).build().unwrap();
+    let mut sketch = delta().memory("4KB").seed(5).interval(100).build().unwrap();
     for i in 0..3_000u32 {
         sketch.insert_weighted(format!("/user/{}/profile", i % 40).as_bytes(), 2).unwrap();
     }
@@ -364,7 +368,7 @@ fn narrow_shapes_have_many_more_counters() {
 fn the_last_epochs_of_merged_streams_are_those_of_each() {
     for items in [4_000u32, 3_970] {
         let device = |first: u32| {
-            let builder = UclSketch::builder().memory("16KB").key_bytes(4).interval(100).retain_epochs(50).seed(1);
+            let builder = delta().memory("16KB").key_bytes(4).interval(100).retain_epochs(50).seed(1);
             let mut sketch = builder.build().unwrap();
             for item in 0..items {
                 sketch.insert(((first + item) % 10).to_le_bytes()).unwrap();
@@ -390,7 +394,7 @@ fn the_last_epochs_of_merged_streams_are_those_of_each() {
 /// Long keys are reported at first sight, before anything of them is in the sketch; but they came.
 #[test]
 fn known_keys_came_once_at_least() {
-    let mut sketch = UclSketch::builder().memory("2KB").interval(500).seed(1).build().unwrap();
+    let mut sketch = delta().memory("2KB").interval(500).seed(1).build().unwrap();
     for item in 0..20_000u32 {
         sketch.insert_weighted(format!("key {}", item % 3_000).as_bytes(), 3).unwrap();
     }

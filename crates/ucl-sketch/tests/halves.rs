@@ -209,7 +209,7 @@ fn an_epoch_without_end_stays_within_a_bound() {
 
 #[test]
 fn messages_out_of_order_change_nothing() {
-    let mut device = UclSketch::builder().memory("16KB").seed(1).device().unwrap();
+    let mut device = UclSketch::builder().decoder(DecoderKind::Delta).memory("16KB").seed(1).device().unwrap();
     let mut station = Station::new(Settings::default());
     assert!(matches!(station.view_at_cut(), Err(Fault::Link(_))));
     for epoch in 0..3u32 {
@@ -233,7 +233,7 @@ fn messages_out_of_order_change_nothing() {
 
 #[test]
 fn a_device_that_is_too_large_is_refused() {
-    let mut device = UclSketch::builder().memory("64KB").device().unwrap();
+    let mut device = UclSketch::builder().decoder(DecoderKind::Delta).memory("64KB").device().unwrap();
     let open = device.next_message().unwrap();
     let mut station = Station::new(Settings::default()).with_counter_limit(1_000);
     let error = station.receive(&open.bytes).unwrap_err().to_string();

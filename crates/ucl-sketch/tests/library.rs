@@ -50,6 +50,29 @@ fn seeds_are_random_unless_given() {
     assert_eq!(seed(one.clone().seed(1 << 100)), seed(one.seed(1 << 100)));
 }
 
+/// A filter of names that is far too small loses some. Their counts are exact all the same, and the
+/// key is shown by its code.
+#[test]
+fn a_key_without_a_name_is_shown_by_its_code() {
+    let name = |i: u32| format!("/articles/{i}");
+    let builder = UclSketch::builder().memory("4KB").seed(1);
+    let (config, _) = builder.plan().unwrap();
+    let shape = ucl_sketch::Shape { bloom_bits: 64, bloom_hashes: 1, ..config.shape };
+    let mut sketch = builder.shape(shape).interval(None).build().unwrap();
+    for i in 0..9_000 {
+        sketch.insert(name(i % 3_000)).unwrap();
+    }
+    let view = sketch.view();
+    let unnamed: Vec<_> = view.iter().filter(|hit| hit.known_key().is_none()).collect();
+    assert!(!unnamed.is_empty() && unnamed.len() < 3_000);
+    for hit in &unnamed {
+        assert!(matches!(hit.key(), KeyName::Code(_)) && hit.is_exact() && hit.count == 3, "{hit:?}");
+        assert_eq!(hit.key().to_string().len(), "code:0123456789abcdef".len());
+    }
+    // Asked by name, it is answered.
+    assert!((0..3_000).all(|i| view.estimate(name(i)).count == 3));
+}
+
 #[test]
 fn keys_of_another_type_are_refused() {
     let mut sketch = UclSketch::builder().keys::<u32>().build().unwrap();

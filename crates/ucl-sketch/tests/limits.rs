@@ -177,9 +177,11 @@ fn what_no_memory_can_hold_is_named() {
     let message = |builder: Builder| builder.build().err().unwrap().to_string();
     let builder = UclSketch::builder;
     let error = message(builder().memory("1TB"));
-    assert!(error.starts_with("a budget of 1024GB is too large for one sketch: its heavy part would have "), "{error}");
+    assert!(error.starts_with("a budget of 1024GB is too large for one sketch: its table would have "), "{error}");
     assert!(error.ends_with(" slots, but the most is 268435456"), "{error}");
-    assert!(message(builder().memory("1TB").decoder(DecoderKind::Cm)).contains("is too large for one sketch"));
+    for decoder in [DecoderKind::Delta, DecoderKind::Cm] {
+        assert!(message(builder().memory("1TB").decoder(decoder)).contains("is too large for one sketch"));
+    }
     assert!(message(builder().memory("8000TB")).contains("is too large for one sketch"));
     let mut sketch = builder().build().unwrap();
     sketch.insert(b"kept").unwrap();

@@ -9,6 +9,7 @@ mod parallel;
 mod parquet;
 pub mod resume;
 pub mod text;
+pub mod values;
 mod warnings;
 
 use std::ffi::OsString;
@@ -20,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ucl_sketch::{
-    Base, Bytes, CounterBits, DecoderKind, HeavyKind, KeyFormat, Mode, QueryView, ReportRule, Seed, UclSketch,
+    Base, Builder, Bytes, CounterBits, DecoderKind, HeavyKind, KeyFormat, Mode, QueryView, ReportRule, Seed, UclSketch,
     random_seed,
 };
 use ucl_streams::{Format, Progress, ReadError, ReadSummary, Source, read};
@@ -42,11 +43,11 @@ use over_time::Period;
 /// --memory bytes. The decoder, which would run on a server, uses more, and the summary says how
 /// much.
 ///
-/// Keys may have any length: the sketch keeps them as 16-byte digests. Keys of 4, 8, 13 or 16 bytes
-/// can be kept as they are, which saves memory. This is automatic for records:4, :8, :13, :16 and
+/// Keys may have any length: the sketch keeps them as 64-bit codes, or as 16-byte digests in the
+/// modes that estimate. Keys of 4, 8, 13 or 16 bytes can be kept as they are, which saves memory. This is automatic for records:4, :8, :13, :16 and
 /// for generators; for others, --key-bytes promises that all keys have this size (numbers in fimi:
 /// 4, IPv4 five-tuples: 13), and a key of another size is then a bad record. A key whose name never
-/// reached the decoder is printed as digest:… .
+/// reached the decoder is printed as digest:… or code:… .
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -58,17 +59,18 @@ pub struct Args {
     memory: Option<Bytes>,
 
     /// How to count: exact, or one of the decoders of a sketch: delta, em, learned, refined, cm,
-    /// lsmr, lsqr, omp, map [default: delta].
+    /// lsmr, lsqr, omp, map [default: exact].
     ///
     /// exact sends every key that leaves the table up the link, and every count is exact. The
-    /// others send less, and estimate.
+    /// others estimate, and can send less. --base, --heavy, --counter-bits and --report-rule are
+    /// settings of a sketch: with one of them, the default is delta.
     #[arg(long, value_name = "MODE", conflicts_with = "decoder", help_heading = "Sketch")]
     mode: Option<Mode>,
 
-    /// Recovery algorithm: delta, em, learned, refined, cm, lsmr, lsqr, omp or map [default:
-    /// delta].
+    /// Recovery algorithm: delta, em, learned, refined, cm, lsmr, lsqr, omp or map. The same as
+    /// --mode with this name.
     ///
-    /// delta decodes every --interval on its own and is the most exact. em decodes once, at the
+    /// delta decodes every --interval on its own and has the smallest errors. em decodes once, at the
     /// end. learned is the paper's network, which trains itself and is slow. refined runs em on the
     /// network's output. cm, lsmr, lsqr, omp and map are for comparison.
     #[arg(short, long, value_name = "NAME", help_heading = "Sketch")]
@@ -87,16 +89,26 @@ pub struct Args {
     heavy: Option<HeavyKind>,
 
     /// Size of every key in bytes: 4, 8, 13, 16 or `any` [default: derived from the input].
-    #[arg(long, value_name = "BYTES", value_parser = key_bytes, help_heading = "Sketch")]
+    #[arg(long, value_name = "BYTES", value_parser = values::key_bytes, help_heading = "Sketch")]
     key_bytes: Option<KeyFormat>,
+
+    /// Bits of the codes that stand for keys in mode exact, 8 to 64 [default: 64, and none for keys
+    /// of one size].
+    ///
+    /// Fewer bits make more slots and save uplink. They also make it likelier that two keys have the
+    /// same code and are counted as one: with N other keys, N in 2 to the power of these bits.
+    #[arg(long, value_name = "BITS", value_parser = values::code_bits, conflicts_with = "key_bytes", help_heading = "Sketch")]
+    code_bits: Option<u8>,
 
     /// Number of distinct keys to plan for [default: a quarter of the bytes of --memory].
     #[arg(long, value_name = "N", help_heading = "Sketch")]
     expected_keys: Option<u64>,
 
-    /// Items per epoch: the decoder gets the counters after each [default: 16000 for delta, 1000
-    /// for learned and refined, none for the others].
-    #[arg(long, value_name = "ITEMS", value_parser = items, help_heading = "Sketch")]
+    /// Items per epoch [default: 16000 for delta and for --last, --changes and --keep, 1000 for
+    /// learned and refined, none for the others].
+    ///
+    /// After each epoch the device sends what it holds: the counts of its table, or the counters.
+    #[arg(long, value_name = "ITEMS", value_parser = values::items, help_heading = "Sketch")]
     interval: Option<u64>,
 
     /// End an epoch after this time as well, such as 10s, 2m or 1h: for live input.
@@ -107,7 +119,7 @@ pub struct Args {
     cut_every: Option<Duration>,
 
     /// Bits per counter: 4, 8, 16 or 32 [default: chosen for the decoder and --memory].
-    #[arg(long, value_name = "BITS", value_parser = counter_bits, help_heading = "Sketch")]
+    #[arg(long, value_name = "BITS", value_parser = values::counter_bits, help_heading = "Sketch")]
     counter_bits: Option<CounterBits>,
 
     /// Which keys the sketch sends to the decoder: `paper` (all that leave the heavy part), `new`
@@ -130,7 +142,7 @@ pub struct Args {
     /// own, and takes every N-th input. Their counts are merged at the end. In JSON, planes is the
     /// number of sketches, and memory that of each. With --every, --limit, --save-every or
     /// --resume, one thread counts.
-    #[arg(long, value_name = "N", value_parser = threads, help_heading = "Sketch")]
+    #[arg(long, value_name = "N", value_parser = values::threads, help_heading = "Sketch")]
     threads: Option<usize>,
 
     /// Continue counting from the state in this file.
@@ -171,7 +183,7 @@ pub struct Args {
     /// Show the most frequent keys of the last N epochs as well.
     ///
     /// An epoch has --interval items. The open epoch counts as one.
-    #[arg(long, value_name = "N", value_parser = epochs, help_heading = "Answers")]
+    #[arg(long, value_name = "N", value_parser = values::epochs, help_heading = "Answers")]
     last: Option<usize>,
 
     /// Show the keys that changed most: the last epochs (as many as --last, or 16) compared with as
@@ -183,7 +195,7 @@ pub struct Args {
     ///
     /// An epoch takes 8 bytes of decoder memory for each key that occurs in it. With --resume, it
     /// must have been given when counting began.
-    #[arg(long, value_name = "N", value_parser = epochs, help_heading = "Answers")]
+    #[arg(long, value_name = "N", value_parser = values::epochs, help_heading = "Answers")]
     keep: Option<usize>,
 
     /// Print every known key as CSV, and nothing else. The same as --out -.
@@ -235,7 +247,31 @@ impl Args {
     }
 
     fn mode(&self) -> Mode {
-        self.mode.unwrap_or(Mode::Sketch(self.decoder.unwrap_or_default()))
+        self.builder().chosen_mode()
+    }
+
+    /// What the options say about the kind of sketch: the mode follows from it.
+    fn builder(&self) -> Builder {
+        let mut builder = UclSketch::builder();
+        if let Some(mode) = self.mode.or(self.decoder.map(Mode::Sketch)) {
+            builder = builder.mode(mode);
+        }
+        if let Some(base) = self.base {
+            builder = builder.base(base);
+        }
+        if let Some(heavy) = self.heavy {
+            builder = builder.heavy(heavy);
+        }
+        if let Some(bits) = self.counter_bits {
+            builder = builder.counter_bits(bits);
+        }
+        if let Some(rule) = self.report_rule {
+            builder = builder.report_rule(rule);
+        }
+        if let Some(bits) = self.code_bits {
+            builder = builder.code_bits(bits);
+        }
+        builder
     }
 
     /// Where every known key is printed, and nothing else is.
@@ -264,43 +300,6 @@ impl Args {
         }
         anyhow::anyhow!("{error} (if this is a key, write --query before it: --query takes one key)")
     }
-}
-
-pub fn key_bytes(text: &str) -> Result<KeyFormat, String> {
-    match text.parse::<usize>() {
-        _ if text == "any" => Ok(KeyFormat::Digest),
-        Ok(bytes) if KeyFormat::FIXED_SIZES.contains(&bytes) => Ok(KeyFormat::Fixed(bytes as u8)),
-        _ => Err("give 4, 8, 13 or 16 if all keys have that size, or `any`".to_owned()),
-    }
-}
-
-fn epochs(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) | Err(_) => Err("give a number of epochs, at least 1".to_owned()),
-        Ok(epochs) => Ok(epochs),
-    }
-}
-
-fn items(text: &str) -> Result<u64, String> {
-    match text.parse() {
-        Ok(0) | Err(_) => Err("give a number of items, at least 1".to_owned()),
-        Ok(items) => Ok(items),
-    }
-}
-
-/// Each takes memory of its own, and thousands of them longer to start than to count.
-const MOST_THREADS: usize = 1024;
-
-fn threads(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(threads @ 1..=MOST_THREADS) => Ok(threads),
-        _ => Err(format!("give a number of threads, from 1 to {MOST_THREADS}")),
-    }
-}
-
-fn counter_bits(text: &str) -> Result<CounterBits, String> {
-    let bits: u32 = text.parse().map_err(|_| "give a number of bits: 4, 8, 16 or 32".to_owned())?;
-    CounterBits::new(bits).map_err(|error| error.to_string())
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -530,28 +529,23 @@ fn build(
     format: &Format,
     seed: Seed,
 ) -> Result<UclSketch, Usage> {
-    let mut builder = UclSketch::builder().memory_bytes(args.memory().0).mode(args.mode()).seed(seed.value());
-    if let Some(base) = args.base {
-        builder = builder.base(base);
-    }
-    if let Some(heavy) = args.heavy {
-        builder = builder.heavy(heavy);
-    }
-    builder = builder.measure_uplink(args.mode() == Mode::Exact);
-    if let KeyFormat::Fixed(bytes) = args.key_bytes.unwrap_or_else(|| deduced_keys(sources, format)) {
+    let mut builder = args.builder().memory_bytes(args.memory().0).seed(seed.value());
+    let exact = args.mode() == Mode::Exact;
+    builder = builder.measure_uplink(exact);
+    let keys = match (args.key_bytes, args.code_bits) {
+        (Some(keys), _) => keys,
+        (None, Some(_)) => KeyFormat::Digest,
+        (None, None) => deduced_keys(sources, format),
+    };
+    if let KeyFormat::Fixed(bytes) = keys {
         builder = builder.key_bytes(bytes.into());
     }
     if let Some(keys) = args.expected_keys {
         builder = builder.expected_keys(keys);
     }
-    if let Some(items) = args.interval {
-        builder = builder.interval(items);
-    }
-    if let Some(bits) = args.counter_bits {
-        builder = builder.counter_bits(bits);
-    }
-    if let Some(rule) = args.report_rule {
-        builder = builder.report_rule(rule);
+    if args.interval.is_some() || (exact && args.cut_every.is_some()) {
+        // Epochs that end by the clock need no other end.
+        builder = builder.interval(args.interval);
     }
     if let Some(period) = period {
         builder = builder.retain_epochs(period.epochs(args));

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use ucl_sketch::plan::{Request, default_expected_keys, plan};
-use ucl_sketch::{Config, CounterBits, DecoderKind, Mode, ReportRule, Shape, UclSketch};
+use ucl_sketch::{Config, CounterBits, DecoderKind, KeyFormat, Mode, ReportRule, Shape, UclSketch};
 use ucl_streams::Format;
 
 use super::Args;
@@ -115,10 +115,12 @@ pub fn open(path: &Path, args: &Args) -> anyhow::Result<Stored> {
     }
     same("memory", args.memory.and_then(text), text(ucl_sketch::Bytes(stored.budget)))?;
     same("mode", args.mode.and_then(text), text(mode))?;
-    same("decoder", args.decoder.and_then(text), text(mode))?;
+    same("mode", args.decoder.and_then(text), text(mode))?;
     same("base", args.base.and_then(text), text(config.shape.base))?;
     same("heavy", args.heavy.and_then(text), text(config.shape.heavy))?;
     same("key-bytes", args.key_bytes.map(key_bytes), Some(key_bytes(config.keys)))?;
+    let code_bits = if let KeyFormat::Code(bits) = config.keys { text(bits) } else { None };
+    same("code-bits", args.code_bits.and_then(text), code_bits)?;
     same("expected-keys", args.expected_keys.and_then(text), sketch.labels().get(EXPECTED_KEYS).cloned())?;
     same("interval", args.interval.and_then(text), sketch.interval().and_then(text))?;
     let bits = |bits: CounterBits| bits.bits().to_string();

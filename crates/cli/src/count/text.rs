@@ -95,8 +95,8 @@ fn summary(answer: &Answer, verbose: bool, text: &mut String) {
     if let Some(advice) = more_keys(answer) {
         line("advice", advice);
     }
-    if let Some(sent) = answer.uplink_bytes {
-        let each = sent as f64 / answer.items.max(1) as f64;
+    if let Some(sent) = answer.uplink_bytes.filter(|_| answer.items > 0) {
+        let each = sent as f64 / answer.items as f64;
         line("uplink", format!("{each:.3} bytes per item, {} in all", bytes(sent as usize)));
     }
     if let Some(told) = substitute(answer) {
@@ -144,7 +144,7 @@ fn sketch(answer: &Answer) -> String {
     let each = answer.planes.map_or(String::new(), |planes| format!(" ({planes} data planes, merged)"));
     let interval = answer.interval.map_or(String::new(), |items| format!(" every {}", counted(items, "item")));
     let (decoder, memory) = (answer.configured, bytes(answer.control.used));
-    format!("{used}{budget}{each}; decoder {decoder}{interval}, decoder memory {memory}; seed {}", answer.seed)
+    format!("{used}{budget}{each}; mode {decoder}{interval}, decoder memory {memory}; seed {}", answer.seed)
 }
 
 /// How far to trust the counts.

@@ -14,9 +14,16 @@ use crate::system::{Answer, Extras, Request, System, SystemError};
 const WAYS: usize = 4;
 /// Room for a key that may have any length, its length included.
 const ANY_LENGTH: usize = 32;
-const COUNT_BYTES: usize = 4;
+pub const COUNT_BYTES: usize = 4;
 const MESSAGE_BYTES: u64 = 1_400;
 const HEADER_BYTES: u64 = 20;
+/// What a byte of a record comes to with its header.
+pub const HEADER_SHARE: f64 = 1.0 + HEADER_BYTES as f64 / MESSAGE_BYTES as f64;
+
+/// Bytes of so many bytes of records on the link.
+pub fn with_headers(records: u64) -> u64 {
+    records + records.div_ceil(MESSAGE_BYTES) * HEADER_BYTES
+}
 
 /// A flow cache, and the collector that adds up what it exports.
 pub struct FlowCache {
@@ -125,9 +132,8 @@ impl System for FlowCache {
     }
 
     fn extras(&self) -> Extras {
-        let headers = self.records.div_ceil(MESSAGE_BYTES) * HEADER_BYTES;
         Extras {
-            uplink_bytes: Some(self.records + headers),
+            uplink_bytes: Some(with_headers(self.records)),
             control_bytes: Some(self.collected.exact_map_bytes()),
             ..Extras::default()
         }

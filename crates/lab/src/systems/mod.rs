@@ -3,11 +3,13 @@
 
 mod exact;
 mod flow_cache;
+mod sample;
 mod ucl;
 mod zoo;
 
 pub use exact::{ExactMap, SendKeys};
 pub use flow_cache::FlowCache;
+pub use sample::Sample;
 pub use ucl::Ucl;
 pub use zoo::Zoo;
 
@@ -80,6 +82,14 @@ pub fn methods() -> Vec<Method> {
         baseline: false,
         variant: false,
         build: |request| Ok(Box::new(FlowCache::new(request)?)),
+    });
+    methods.push(Method {
+        name: "sample",
+        about: "a uniform sample of the items, sent as whole keys, as many as --uplink allows",
+        reference: "what sFlow agents do (RFC 3176)",
+        baseline: false,
+        variant: true,
+        build: |request| Ok(Box::new(Sample::new(request))),
     });
     methods.extend(zoo::methods());
     methods.extend([

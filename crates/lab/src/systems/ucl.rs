@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use ucl_sketch::{DecoderKind, Fallback, KeyFormat, Memory, Mode, QueryView, ReportRule, Settings, Shape, UclSketch};
+use ucl_sketch::{
+    DecoderKind, Fallback, HeavyKind, KeyFormat, Memory, Mode, QueryView, ReportRule, Settings, Shape, UclSketch,
+};
 use ucl_streams::Batch;
 use ucl_zoo::paper;
 
@@ -35,8 +37,10 @@ impl Ucl {
         let mut builder =
             UclSketch::builder().memory_bytes(request.budget).settings(settings.clone()).seed(request.seed.into());
         builder = builder.mode(mode);
-        if let KeyFormat::Fixed(bytes) = request.keys {
-            builder = builder.key_bytes(bytes.into());
+        match (request.keys, options.code_bits.filter(|_| mode == Mode::Exact)) {
+            (_, Some(bits)) => builder = builder.code_bits(bits),
+            (KeyFormat::Fixed(bytes), None) => builder = builder.key_bytes(bytes.into()),
+            (KeyFormat::Digest | KeyFormat::Code(_), None) => {}
         }
         if mode == Mode::Exact {
             // It has no sketch to be told about.
@@ -171,6 +175,10 @@ impl System for Ucl {
 }
 
 fn shape_by_name(shape: &Shape) -> BTreeMap<&'static str, u64> {
+    if matches!(shape.heavy, HeavyKind::Mirrored(_)) {
+        // It has no counters, and its filter remembers names.
+        return BTreeMap::from([("slots", shape.slots.into()), ("name_bits", shape.bloom_bits.into())]);
+    }
     BTreeMap::from([
         ("slots", shape.slots.into()),
         ("vote_ratio", shape.vote_ratio.into()),
