@@ -106,6 +106,7 @@ mod tests {
         names.sort();
         let only_here = [
             "ucl-agent",
+            "ucl-agentd",
             "ucl-cli",
             "ucl-collector",
             "ucl-lab",

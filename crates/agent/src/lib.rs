@@ -17,10 +17,10 @@
 //! ```
 //! use ucl_agent::{Agent, AgentSettings};
 //! use ucl_link::{Now, Reply};
-//! use ucl_sketch::UclSketch;
+//! use ucl_sketch::{DecoderKind, Mode, UclSketch};
 //! use ucl_storage::SimDisk;
 //!
-//! let (config, _) = UclSketch::builder().memory("16KB").plan()?;
+//! let (config, _) = UclSketch::builder().mode(Mode::Sketch(DecoderKind::Delta)).memory("16KB").plan()?;
 //! let settings = AgentSettings::new("shop".parse()?, "web-1".parse()?, config);
 //! let mut now = Now { wall_ms: 1_700_000_000_000, mono_ms: 0 };
 //! let (mut agent, _resumed) = Agent::open(SimDisk::new(1), settings, now, 42)?;

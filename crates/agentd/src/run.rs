@@ -1,5 +1,6 @@
 //! Starts the threads of all streams, and waits for them.
 
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -92,7 +93,8 @@ pub fn run_and_tell(args: &Args) -> Result<(), AgentdError> {
             0 => "all delivered".to_owned(),
             _ => format!("{waiting} not delivered yet: they wait in {}", args.state.join(stream.as_str()).display()),
         };
-        eprintln!("ucl agent: {stream}: {items} items in {epochs} epochs, {delivered}");
+        // Whoever started it may not look any more.
+        let _ = writeln!(std::io::stdout(), "{stream}: {items} items in {epochs} epochs, {delivered}");
         failures.extend(failed.map(|why| format!("{stream}: {why}")));
     }
     if failures.is_empty() { Ok(()) } else { Err(AgentdError::Input(failures.join("; "))) }

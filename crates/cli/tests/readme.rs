@@ -3,8 +3,9 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use common::Folder;
 
@@ -50,6 +51,32 @@ fn check_cargo(command: &str, folder: &Folder) {
     }
 }
 
+/// A collector that `ucl serve` of the page starts, on a free port.
+struct Collector {
+    process: std::process::Child,
+    url: String,
+    token: String,
+}
+
+impl Collector {
+    fn start(folder: &Folder) -> Self {
+        let mut command = folder.command("serve --listen 127.0.0.1:0");
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut next = || lines.next().expect("it says where it listens, and a token");
+        let url = next().strip_prefix("Listening on ").unwrap().split(',').next().unwrap().to_owned();
+        let token = next().rsplit(' ').next().unwrap().to_owned();
+        Self { process, url, token }
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
 #[test]
 fn every_command_of_the_readme_works() {
     let page = file("README.md");
@@ -63,14 +90,30 @@ fn every_command_of_the_readme_works() {
     let path = format!("{}:{}", bin.parent().unwrap().display(), std::env::var("PATH").unwrap());
     let commands = commands(&page);
     assert!(commands.len() > 15, "{commands:?}");
+    let mut collector = None;
     for command in commands {
+        if command.starts_with("ucl serve ") {
+            collector = Some(Collector::start(&folder));
+            continue;
+        }
+        if command.starts_with("export UCL_TOKEN=TOKEN ") {
+            continue;
+        }
+        let (url, token) = collector.as_ref().map_or(("", ""), |collector| (&collector.url, &collector.token));
+        let command = command.replace("http://127.0.0.1:7070", url);
         if command.starts_with("cargo ") {
             check_cargo(&command, &folder);
             continue;
         }
         copy_named_files(&command, &folder);
         let mut shell = Command::new("sh");
-        let run = shell.args(["-ec", &command]).env("PATH", &path).current_dir(folder.path()).output().unwrap();
+        let run = shell
+            .args(["-ec", &command])
+            .env("PATH", &path)
+            .env("UCL_TOKEN", token)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
         let said = String::from_utf8_lossy(&run.stderr);
         assert!(run.status.success() && said.is_empty(), "$ {command}\n{said}");
         assert!(!run.stdout.is_empty(), "$ {command}");

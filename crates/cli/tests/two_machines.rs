@@ -110,8 +110,16 @@ fn a_followed_file_is_rotated_cut_and_read_on() {
     let collector = Collector::start(&folder, "127.0.0.1:0", None);
     let log = folder.path().join("a.log");
     append(&log, "x\nx\n");
-    let start =
-        || Process(collector.agent(&folder, "--stream a --follow a.log").stderr(Stdio::null()).spawn().unwrap());
+    let start = || {
+        Process(
+            collector
+                .agent(&folder, "--stream a --follow a.log")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap(),
+        )
+    };
     let agent = start();
     collector.wait_for(&folder, "x", 2);
     // Half a line is no item before its end came.
@@ -151,20 +159,21 @@ fn what_cannot_be_delivered_waits_on_the_disk() {
     drop(collector.process);
     let at = |listen: &str, token: &str| Collector::start(&folder, listen, Some(token));
     let mut command = folder.command(&format!("agent --to {url} --stream a a.log"));
-    let mut agent = Process(command.env("UCL_TOKEN", &token).stderr(Stdio::piped()).spawn().unwrap());
+    command.env("UCL_TOKEN", &token).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut agent = Process(command.spawn().unwrap());
     let mut lines = BufReader::new(agent.0.stderr.take().unwrap()).lines().map(Result::unwrap);
     let trouble = lines.next().unwrap();
     assert!(trouble.starts_with(&format!("ucl agent: a: warning: cannot reach {url}: ")), "{trouble}");
     agent.signal("-TERM");
     assert!(agent.0.wait().unwrap().success());
-    let end = lines.last().unwrap();
-    assert_eq!(end, "ucl agent: a: 3 items in 1 epochs, 1 not delivered yet: they wait in ucl-agent/a");
+    let end = std::io::read_to_string(agent.0.stdout.take().unwrap()).unwrap();
+    assert_eq!(end, "a: 3 items in 1 epochs, 1 not delivered yet: they wait in ucl-agent/a\n");
     // The file has more by now, and the collector is back.
     append(&folder.path().join("a.log"), "x\n");
     let collector = at(url.trim_start_matches("http://"), &token);
     let run: common::Run = collector.agent(&folder, "--stream a a.log").output().unwrap().into();
-    assert_eq!((run.code, run.out.as_str()), (0, ""));
-    assert_eq!(run.err, "ucl agent: a: goes on at 3 items\nucl agent: a: 4 items in 2 epochs, all delivered\n");
+    assert_eq!((run.code, run.err.as_str()), (0, "ucl agent: a: goes on at 3 items\n"));
+    assert_eq!(run.out, "a: 4 items in 2 epochs, all delivered\n");
     assert_eq!((collector.count(&folder, "x"), collector.count(&folder, "y")), (3, 1));
     let top = collector.ask(&folder, "top --last 1h --stream a*");
     assert!(top.out.contains(" 1  x           3") && top.err.is_empty(), "{}{}", top.out, top.err);
@@ -177,18 +186,30 @@ fn a_pipe_tells_what_nobody_saw() {
     let pipe = || std::fs::File::open(folder.path().join("lines")).unwrap();
     // Read to its end twice: nothing is missing in between.
     for _ in 0..2 {
-        let status = collector.agent(&folder, "--stream p").stdin(pipe()).stderr(Stdio::null()).status().unwrap();
+        let status = collector
+            .agent(&folder, "--stream p")
+            .stdin(pipe())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
         assert!(status.success());
     }
     assert_eq!(collector.count(&folder, "x"), 4);
     assert!(!collector.ask(&folder, "streams").fine().contains("unknown"));
     // Killed in between.
     let mut command = collector.agent(&folder, "--stream p");
-    let mut agent = Process(command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let mut agent = Process(command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     agent.0.stdin.as_mut().unwrap().write_all(b"x\n").unwrap();
     collector.wait_for(&folder, "x", 5);
     drop(agent);
-    let status = collector.agent(&folder, "--stream p").stdin(pipe()).stderr(Stdio::null()).status().unwrap();
+    let status = collector
+        .agent(&folder, "--stream p")
+        .stdin(pipe())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
     assert!(status.success());
     collector.wait_for(&folder, "x", 7);
     assert!(collector.ask(&folder, "streams").fine().contains("some, unknown"));
@@ -201,7 +222,8 @@ fn lines_come_over_the_network() {
     let free = || std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (udp, tcp) = (free(), free());
     let streams = format!("--stream u=udp:{udp} --stream t=tcp:{tcp} --format field:2");
-    let agent = Process(collector.agent(&folder, &streams).stderr(Stdio::null()).spawn().unwrap());
+    let agent =
+        Process(collector.agent(&folder, &streams).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let mut connection = None;
     wait(
         || {

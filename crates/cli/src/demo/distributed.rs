@@ -20,8 +20,8 @@ use crate::show::{bytes, count, counted};
 const AGENTS: usize = 3;
 /// How many different keys each log may have.
 const KEYS: u64 = 5_000;
-/// The logs grow in so many steps, and so long lies between two.
-const STEPS: u64 = 40;
+/// The logs grow in at least so many steps, and so long lies between two.
+const LEAST_STEPS: u64 = 40;
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long the agents may take to deliver everything after the last step.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -171,19 +171,21 @@ pub fn run(items: u64, seed: u64, kills: u64) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let mut fleet = Fleet::start(folder.path().to_owned())?;
     let client = fleet.client()?;
+    // A process is killed again only after it had time to do something.
+    let steps = LEAST_STEPS.max(2 * kills);
     let mut rng = SplitMix64::new(seed);
     let mut schedule: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for process in 0..=AGENTS {
         for _ in 0..kills {
-            schedule.entry(1 + rng.below(STEPS - 1)).or_default().push(process);
+            schedule.entry(1 + rng.below(steps - 1)).or_default().push(process);
         }
     }
     let mut truth: BTreeMap<String, u64> = BTreeMap::new();
     let mut logs: Vec<ZipfKeys> = (0..AGENTS as u64).map(|agent| ZipfKeys::new(1.1, KEYS, seed + agent)).collect();
     let mut moments = Vec::new();
     let mut written = 0;
-    for step in 0..STEPS {
-        let lines = items * (step + 1) / STEPS - items * step / STEPS;
+    for step in 0..steps {
+        let lines = items * (step + 1) / steps - items * step / steps;
         for (agent, keys) in logs.iter_mut().enumerate() {
             let mut text = String::new();
             for key in keys.take(lines as usize) {
@@ -287,9 +289,10 @@ fn picture(moments: &[Moment], kills: u64) -> String {
     let most = moments.last().map_or(1, |moment| moment.written.max(1));
     let width = 40;
     text += "   time  lines written (-) and counted by the collector (#)\n";
+    let rows = moments.len() / 10;
     for (step, moment) in moments.iter().enumerate() {
         let quiet = kills > 4 || moment.killed.is_empty();
-        if quiet && (step + 1) % 4 != 0 {
+        if quiet && (step + 1) % rows.max(1) != 0 {
             continue;
         }
         let place = |items: u64| (items * width / most) as usize;
