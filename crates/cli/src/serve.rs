@@ -37,7 +37,7 @@ Examples:
 pub fn run(args: Args) -> anyhow::Result<()> {
     let Args { config, options, print_config, log_json } = args;
     if print_config {
-        return crate::show::print(ucl_server::DEFAULT_FILE.to_owned());
+        return crate::show::print(ucl_server::DEFAULT_FILE);
     }
     let file = config.map_or(Ok(Options::default()), |path| Options::from_file(&path))?;
     let config = Config::new(options.or(file)).map_err(|error| match error {
