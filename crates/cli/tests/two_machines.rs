@@ -248,7 +248,7 @@ fn lines_come_over_the_network() {
     );
     agent.signal("-TERM");
     let counted = collector.count(&folder, "y");
-    assert!(counted <= sent && counted % 2 == 0, "{counted} of {sent}");
+    assert!(counted <= sent && counted.is_multiple_of(2), "{counted} of {sent}");
 }
 
 #[test]
