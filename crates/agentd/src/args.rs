@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ucl_link::Name;
+use ucl_link::{Client, Name};
 use ucl_sketch::{Bytes, KeyFormat, Mode, UclSketch};
 use ucl_streams::{Delimiter, Format, OnError, ReadOptions, Source};
 
@@ -37,6 +37,10 @@ pub struct Args {
     /// Token that allows to write. Better given as UCL_TOKEN, which other users cannot see.
     #[arg(long, value_name = "TOKEN", env = "UCL_TOKEN", hide_env_values = true)]
     pub token: String,
+
+    /// File with the certificate (PEM) of a collector that made its own.
+    #[arg(long, value_name = "FILE", env = "UCL_CA", hide_env_values = true)]
+    pub ca: Option<PathBuf>,
 
     /// Name of the stream. NAME=INPUT gives it an input of its own, and may be repeated.
     #[arg(long, value_name = "NAME[=INPUT]", required = true)]
@@ -147,6 +151,22 @@ pub fn time(text: &str) -> Result<Duration, String> {
     if (1e-3..1e9).contains(&seconds) { Ok(Duration::from_secs_f64(seconds)) } else { Err(wrong()) }
 }
 
+/// A client of a collector, which trusts the certificates of a file, or those that browsers trust.
+///
+/// # Errors
+/// If the file cannot be read, or the address is none.
+pub fn client(address: &str, token: &str, ca: Option<&Path>) -> Result<Client, AgentdError> {
+    match ca {
+        None => Ok(Client::new(address, token)?),
+        Some(path) => {
+            let certificates = std::fs::read(path);
+            let certificates =
+                certificates.map_err(|error| AgentdError::usage(format!("{}: {error}", path.display())))?;
+            Ok(Client::trusting(address, token, &certificates)?)
+        }
+    }
+}
+
 /// One stream to count.
 pub(crate) struct Stream {
     pub name: Name,
@@ -206,6 +226,11 @@ impl Args {
         };
         options.check().map_err(AgentdError::usage)?;
         Ok(options)
+    }
+
+    /// A client of the collector.
+    pub(crate) fn client(&self) -> Result<Client, AgentdError> {
+        client(&self.to, &self.token, self.ca.as_deref())
     }
 
     /// A builder for a stream's sketch.

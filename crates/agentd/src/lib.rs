@@ -14,6 +14,6 @@ mod run;
 mod tail;
 mod worker;
 
-pub use args::{Args, StreamSpec, time};
+pub use args::{Args, StreamSpec, client, time};
 pub use run::{AgentdError, run, run_and_tell};
 pub use worker::Outcome;

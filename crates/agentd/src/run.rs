@@ -61,7 +61,7 @@ impl AgentdError {
 /// # Errors
 /// If the options cannot be used, or a stream's disk fails. Other streams are counted to their end.
 pub fn run(args: &Args, stop: &Arc<AtomicBool>) -> Result<Vec<Outcome>, AgentdError> {
-    let client = Client::new(&args.to, &args.token)?;
+    let client = args.client()?;
     let streams = args.streams()?;
     // Everything that can be wrong is found before anything is counted.
     let opened = streams.into_iter().map(|stream| Opened::new(args, stream)).collect::<Result<Vec<_>, _>>()?;

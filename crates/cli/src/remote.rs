@@ -19,6 +19,10 @@ pub struct At {
     #[arg(long, value_name = "TOKEN", env = "UCL_TOKEN", hide_env_values = true)]
     token: Option<String>,
 
+    /// File with the certificate (PEM) of a collector that made its own.
+    #[arg(long, value_name = "FILE", env = "UCL_CA", hide_env_values = true)]
+    ca: Option<PathBuf>,
+
     /// Tenant to ask about.
     #[arg(long, value_name = "NAME", default_value = "default")]
     tenant: String,
@@ -138,7 +142,7 @@ impl At {
         let token = self.token.as_deref().ok_or_else(|| {
             Usage("a collector needs a token: give --token, or set UCL_TOKEN (`ucl serve` prints the first one)".into())
         })?;
-        Ok(Client::new(address, token).map_err(Usage::because)?)
+        Ok(ucl_agentd::client(address, token, self.ca.as_deref()).map_err(Usage::because)?)
     }
 
     fn parameters(&self) -> impl Iterator<Item = (&'static str, String)> {

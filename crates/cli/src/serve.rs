@@ -32,7 +32,8 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   ucl serve
-  ucl serve --data /var/lib/ucl --listen 127.0.0.1:8080";
+  ucl serve --data /var/lib/ucl --listen 127.0.0.1:8080
+  ucl serve --listen 0.0.0.0:7070 --tls-self-signed       # for other machines";
 
 pub fn run(args: Args) -> anyhow::Result<()> {
     let Args { config, options, print_config, log_json } = args;
@@ -52,9 +53,21 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let url = server.url();
     let mut text = format!("Listening on {url}, data in {data}\n");
     if let Some(token) = server.first_token() {
-        text += &format!("Token for everything, shown this once: {token}\n\nSend and ask with:\n");
+        let trust = server.own_certificate().map_or(String::new(), |path| format!(" --ca {}", path.display()));
         text += &format!(
-            "  export UCL_TOKEN={token}\n  ucl agent --to {url} --stream NAME --follow FILE\n  ucl top {url}\n"
+            "Token for everything, shown this once: {token}
+
+Send and ask with:
+"
+        );
+        text += &format!(
+            "  export UCL_TOKEN={token}
+"
+        );
+        text += &format!(
+            "  ucl agent --to {url}{trust} --stream NAME --follow FILE
+  ucl top {url}{trust}
+"
         );
     }
     // Whoever reads this may have seen enough; the service goes on.

@@ -7,6 +7,8 @@ use ucl_link::{Envelope, Identity, Judgement, Name, Now, Received, Refusal, Repl
 use ucl_storage::Storage;
 
 use crate::checkpoint::{Checkpoint, file_name, parse_name};
+use crate::deleted::Deleted;
+use crate::forget::remove_states;
 use crate::life::{Life, is_for_good};
 use crate::log::Log;
 use crate::settings::{CollectorError, CollectorSettings, Rejected};
@@ -18,14 +20,17 @@ const DISK_WAIT_MS: u64 = 5_000;
 
 /// Takes epochs, keeps them, and answers.
 pub struct Collector<S> {
-    storage: S,
+    pub(crate) storage: S,
     pub(crate) settings: CollectorSettings,
     pub(crate) lives: BTreeMap<Identity, Life>,
     log: Log,
     /// Senders of which something was applied that is not in the log yet.
     uncommitted: BTreeSet<Identity>,
-    failed: bool,
+    pub(crate) failed: bool,
     trouble: Option<String>,
+    pub(crate) deleted: Deleted,
+    /// When it was first asked to delete what is idle.
+    pub(crate) first_asked_ms: Option<i64>,
 }
 
 /// What [`Collector::maintain`] did.
@@ -47,11 +52,18 @@ impl<S: Storage> Collector<S> {
         let names = storage.list()?;
         let identities: BTreeSet<Identity> =
             names.iter().filter_map(|name| parse_name(name)).map(|(identity, _)| identity).collect();
-        for identity in identities {
+        let deleted = Deleted::open(&storage)?;
+        for identity in deleted.iter() {
+            remove_states(&mut storage, identity)?;
+        }
+        for identity in identities.into_iter().filter(|identity| !deleted.has(identity)) {
             lives.extend(restore(&storage, &settings, &identity)?.map(|life| (identity, life)));
         }
         let log = Log::open(&mut storage, settings.log_file_bytes, |received| {
             let identity = &received.envelope.identity;
+            if deleted.has(identity) {
+                return;
+            }
             let life = lives.entry(identity.clone()).or_insert_with(|| Life::new(identity.clone(), &settings.decoding));
             life.replay(received, settings.kept_epochs);
         })?;
@@ -63,7 +75,17 @@ impl<S: Storage> Collector<S> {
             (identity, life.with_counter_limit(limits.counters))
         };
         let lives = lives.into_iter().map(limited).collect();
-        Ok(Self { storage, settings, lives, log, uncommitted: BTreeSet::new(), failed: false, trouble: None })
+        Ok(Self {
+            storage,
+            settings,
+            lives,
+            log,
+            uncommitted: BTreeSet::new(),
+            failed: false,
+            trouble: None,
+            deleted,
+            first_asked_ms: None,
+        })
     }
 
     /// Takes the bodies of requests, each with its sender. Returns a reply for each one, once
@@ -102,7 +124,7 @@ impl<S: Storage> Collector<S> {
         Ok(replies.collect())
     }
 
-    fn check(&self) -> Result<(), CollectorError> {
+    pub(crate) fn check(&self) -> Result<(), CollectorError> {
         if self.failed { Err(CollectorError::Failed) } else { Ok(()) }
     }
 
@@ -118,6 +140,9 @@ impl<S: Storage> Collector<S> {
     /// Takes one envelope: it is applied here, and in the log once that is committed.
     fn take(&mut self, received: &Received<'_>, now: Now) -> Result<Option<Refusal>, CollectorError> {
         let identity = &received.envelope.identity;
+        if self.deleted.has(identity) {
+            return Ok(Some(Refusal::Ended { why: "the stream was deleted".into() }));
+        }
         let limits = self.settings.limits(&identity.tenant);
         let new = match self.lives.get(identity) {
             Some(Life { ended: Some(why), .. }) => return Ok(Some(Refusal::Ended { why: why.clone() })),
@@ -273,8 +298,14 @@ impl<S: Storage> Collector<S> {
                 }
             }
         }
-        let Self { log, storage, lives, .. } = self;
-        done.log_files = log.trim(storage, |identity| covered(lives, identity)).inspect_err(|_| self.failed = true)?;
+        let Self { log, storage, lives, deleted, .. } = self;
+        let trimmed = log.trim(storage, |identity| covered(lives, identity));
+        let trimmed = trimmed.and_then(|files| {
+            // A list that is too long does no harm.
+            let shorter = deleted.retain(storage, |identity| log.has(identity));
+            shorter.or_else(|error| if full(&error) { Ok(()) } else { Err(error) }).map(|()| files)
+        });
+        done.log_files = trimmed.inspect_err(|_| self.failed = true)?;
         Ok(done)
     }
 

@@ -41,6 +41,8 @@
 mod answers;
 mod checkpoint;
 mod collector;
+mod deleted;
+mod forget;
 mod life;
 mod log;
 mod range;

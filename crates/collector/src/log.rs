@@ -122,6 +122,11 @@ impl Log {
         first.ends.iter().filter(|&(identity, &end)| covered(identity) < end).map(|(id, _)| id.clone()).collect()
     }
 
+    /// Whether a file has envelopes of a sender.
+    pub fn has(&self, identity: &Identity) -> bool {
+        self.files.iter().any(|file| file.ends.contains_key(identity))
+    }
+
     /// Bytes on disk.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()

@@ -8,11 +8,11 @@ use ucl_sketch::{EpochCounts, KeyId, QueryView, Source};
 use crate::answers::EpochInfo;
 use crate::snapshot::Part;
 
-/// Whole numbers up to this one have a place of their own among the numbers that epochs are kept as.
+/// Epochs are kept in 32 bits, which hold whole numbers up to this one exactly.
 const EXACT_BELOW: f64 = 16_777_216.0;
 
-/// A range of time. An epoch belongs to it if it ended after `from_ms` and not after `to_ms`, by the
-/// sender's clock: whole epochs only, so that ranges that follow on each other add up.
+/// A range of time. An epoch belongs to it if it ended after `from_ms` and not after `to_ms`, by
+/// the sender's clock: whole epochs only, so that ranges that follow on each other add up.
 ///
 /// ```
 /// use ucl_collector::TimeRange;

@@ -46,6 +46,9 @@ pub struct CollectorSettings {
     pub kept_epochs: usize,
     /// Bytes that a sender may put in a request.
     pub window: u64,
+    /// Milliseconds after which an incarnation of which nothing came is deleted
+    /// ([`Collector::delete_idle`](crate::Collector::delete_idle)); `None` for never.
+    pub forget_after_ms: Option<u64>,
 }
 
 impl Default for CollectorSettings {
@@ -59,6 +62,7 @@ impl Default for CollectorSettings {
             checkpoint_epochs: 256,
             kept_epochs: 1_024,
             window: 4 << 20,
+            forget_after_ms: None,
         }
     }
 }

@@ -123,6 +123,17 @@ impl<'a> Slice<'a> {
         answers
     }
 
+    /// Hands every known key to `take`, by key, those without a name last, until it returns `None`.
+    pub fn each(&self, mut take: impl FnMut(Answer) -> Option<()>) -> Option<()> {
+        let (named, unnamed) = self.all();
+        let mut keys: Vec<&[u8]> = named.into_keys().collect();
+        keys.sort_unstable();
+        for key in keys {
+            take(Answer { key: key.to_vec(), named: true, sum: self.estimate(key) })?;
+        }
+        unnamed.into_iter().try_for_each(take)
+    }
+
     /// Returns the sum over all known keys of which this is true, and how many they are. Keys that
     /// never became known are in no such sum.
     pub fn sum_where(&self, mut is_wanted: impl FnMut(&[u8]) -> bool) -> (usize, Sum) {
@@ -181,8 +192,8 @@ impl<'a> Slice<'a> {
         changes
     }
 
-    /// Returns what each epoch added to a key, for each incarnation in which it can have occurred, as
-    /// far back as epochs are kept.
+    /// Returns what each epoch added to a key, for each incarnation in which it can have occurred,
+    /// as far back as epochs are kept.
     pub fn series(&self, key: &[u8]) -> Vec<KeySeries> {
         let mut all = Vec::new();
         for stretch in &self.stretches {

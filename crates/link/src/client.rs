@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+
 use crate::{Identity, Reply};
 
 /// How long a request may take, and a connection to be made.
@@ -23,8 +25,11 @@ pub struct Client {
 #[non_exhaustive]
 pub enum ClientError {
     /// The address is not that of a collector.
-    #[error("{0:?} is not the address of a collector: write http://HOST:PORT")]
+    #[error("{0:?} is not the address of a collector: write http://HOST:PORT or https://HOST:PORT")]
     Address(String),
+    /// The file of certificates has none.
+    #[error("there is no certificate to trust: give a file in PEM format")]
+    Certificate,
     /// The collector is down, or something is in between.
     #[error("cannot reach {address}: {why}")]
     Unreachable {
@@ -57,10 +62,31 @@ impl Client {
     /// Creates a client; nothing is sent yet.
     ///
     /// # Errors
-    /// If the address is not a URL of the form `http://HOST:PORT`.
+    /// If the address is not a URL of the form `http://HOST:PORT` or `https://HOST:PORT`.
     pub fn new(address: &str, token: &str) -> Result<Self, ClientError> {
+        Self::build(address, token, RootCerts::WebPki)
+    }
+
+    /// Creates a client that trusts only these certificates (PEM), as `ucl serve --tls-self-signed`
+    /// writes one.
+    ///
+    /// # Errors
+    /// As [`Client::new`], and if there is no certificate in it.
+    pub fn trusting(address: &str, token: &str, certificates: &[u8]) -> Result<Self, ClientError> {
+        let found = parse_pem(certificates).filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            _ => None,
+        });
+        let found: Vec<_> = found.collect();
+        if found.is_empty() {
+            return Err(ClientError::Certificate);
+        }
+        Self::build(address, token, RootCerts::from(found))
+    }
+
+    fn build(address: &str, token: &str, trusted: RootCerts) -> Result<Self, ClientError> {
         let address = address.trim_end_matches('/');
-        let host = address.strip_prefix("http://");
+        let host = address.strip_prefix("http://").or_else(|| address.strip_prefix("https://"));
         if host.is_none_or(|host| host.is_empty() || host.contains(['/', '?', '#', '@'])) {
             return Err(ClientError::Address(address.to_owned()));
         }
@@ -69,6 +95,7 @@ impl Client {
             .timeout_connect(Some(CONNECT))
             .http_status_as_error(false)
             .max_redirects(0)
+            .tls_config(TlsConfig::builder().root_certs(trusted).build())
             .build();
         Ok(Self { http: config.into(), address: address.to_owned(), bearer: format!("Bearer {token}") })
     }
@@ -149,12 +176,17 @@ mod tests {
 
     #[test]
     fn addresses() {
-        for good in ["http://127.0.0.1:7070", "http://collector/", "http://[::1]:7070"] {
+        for good in ["http://127.0.0.1:7070", "http://collector/", "http://[::1]:7070", "https://a:1"] {
             assert!(Client::new(good, "t").is_ok(), "{good}");
         }
         for bad in ["", "127.0.0.1:7070", "http://", "ftp://a", "http://a/b", "http://user@host"] {
             assert_eq!(Client::new(bad, "t").unwrap_err(), ClientError::Address(bad.trim_end_matches('/').to_owned()));
         }
+    }
+
+    #[test]
+    fn a_file_without_certificates_is_refused() {
+        assert_eq!(Client::trusting("https://a:1", "t", b"no PEM").unwrap_err(), ClientError::Certificate);
     }
 
     #[test]

@@ -27,6 +27,29 @@ pub struct Options {
     #[arg(long, value_name = "N", env = "UCL_KEEP_EPOCHS", hide_env_values = true)]
     pub keep_epochs: Option<usize>,
 
+    /// Time after which a stream is deleted from which nothing came, as in 30d [default: never].
+    #[arg(long, value_name = "TIME", env = "UCL_FORGET_AFTER", hide_env_values = true)]
+    pub forget_after: Option<String>,
+
+    /// File with the certificate for HTTPS, and those that signed it, as PEM.
+    #[arg(long, value_name = "FILE", env = "UCL_TLS_CERT", hide_env_values = true)]
+    pub tls_cert: Option<PathBuf>,
+
+    /// File with the certificate's private key, as PEM.
+    #[arg(long, value_name = "FILE", env = "UCL_TLS_KEY", hide_env_values = true)]
+    pub tls_key: Option<PathBuf>,
+
+    /// Use a self-signed certificate for HTTPS, kept in the data folder: for a first try.
+    #[arg(
+        long,
+        value_name = "BOOL",
+        env = "UCL_TLS_SELF_SIGNED",
+        hide_env_values = true,
+        num_args = 0..=1,
+        default_missing_value = "true"
+    )]
+    pub tls_self_signed: Option<bool>,
+
     /// Bytes of requests held in memory at once [default: 67108864].
     #[arg(long, value_name = "BYTES", env = "UCL_BODY_BYTES", hide_env_values = true)]
     pub body_bytes: Option<usize>,
@@ -34,6 +57,10 @@ pub struct Options {
     /// Connections at once [default: 4096].
     #[arg(long, value_name = "N", env = "UCL_CONNECTIONS", hide_env_values = true)]
     pub connections: Option<usize>,
+
+    /// Requests of one tenant in a second [default: 2000].
+    #[arg(long, value_name = "N", env = "UCL_MAX_REQUESTS", hide_env_values = true)]
+    pub max_requests: Option<usize>,
 
     /// Streams of one tenant [default: 1000].
     #[arg(long, value_name = "N", env = "UCL_MAX_STREAMS", hide_env_values = true)]
@@ -84,14 +111,36 @@ impl Options {
             listen: self.listen.or(other.listen),
             data: self.data.or(other.data),
             keep_epochs: self.keep_epochs.or(other.keep_epochs),
+            forget_after: self.forget_after.or(other.forget_after),
+            tls_cert: self.tls_cert.or(other.tls_cert),
+            tls_key: self.tls_key.or(other.tls_key),
+            tls_self_signed: self.tls_self_signed.or(other.tls_self_signed),
             body_bytes: self.body_bytes.or(other.body_bytes),
             connections: self.connections.or(other.connections),
+            max_requests: self.max_requests.or(other.max_requests),
             max_streams: self.max_streams.or(other.max_streams),
             max_keys: self.max_keys.or(other.max_keys),
             max_counters: self.max_counters.or(other.max_counters),
             max_memory: self.max_memory.or(other.max_memory),
         }
     }
+}
+
+/// How connections are encrypted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Tls {
+    /// They are not.
+    #[default]
+    Off,
+    /// With a certificate from files.
+    Files {
+        /// The certificate, and those that signed it.
+        cert: PathBuf,
+        /// Its private key.
+        key: PathBuf,
+    },
+    /// With a certificate of its own, kept in the data folder.
+    SelfSigned,
 }
 
 /// Settings of the service, whole and valid.
@@ -103,10 +152,16 @@ pub struct Config {
     pub data: PathBuf,
     /// Epochs whose counts are kept one by one for each stream, for questions about time.
     pub keep_epochs: usize,
+    /// Milliseconds after which a stream is deleted from which nothing came; `None` for never.
+    pub forget_after_ms: Option<u64>,
+    /// How connections are encrypted.
+    pub tls: Tls,
     /// Bytes of request bodies in memory at once.
     pub body_bytes: usize,
     /// Connections at once.
     pub connections: usize,
+    /// Requests of one tenant in a second.
+    pub max_requests: usize,
     /// What one tenant may use.
     pub limits: Limits,
 }
@@ -117,8 +172,11 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 7070)),
             data: "ucl-data".into(),
             keep_epochs: 360,
+            forget_after_ms: None,
+            tls: Tls::Off,
             body_bytes: 64 << 20,
             connections: 4_096,
+            max_requests: 2_000,
             limits: Limits::default(),
         }
     }
@@ -134,8 +192,13 @@ impl Config {
             listen,
             data,
             keep_epochs,
+            forget_after,
+            tls_cert,
+            tls_key,
+            tls_self_signed,
             body_bytes,
             connections,
+            max_requests,
             max_streams,
             max_keys,
             max_counters,
@@ -149,15 +212,41 @@ impl Config {
             memory: max_memory.unwrap_or(default.limits.memory),
             ..default.limits
         };
+        let mut wrong = Vec::new();
+        let forget_after_ms = match forget_after.as_deref() {
+            None | Some("never") => None,
+            Some(text) => crate::time::duration(text).map(i64::unsigned_abs).or_else(|| {
+                wrong.push(format!("forget_after: {text:?} is neither `never` nor {}", crate::time::DURATIONS));
+                None
+            }),
+        };
+        // An empty name in a file is none.
+        let named = |path: Option<PathBuf>| path.filter(|path| !path.as_os_str().is_empty());
+        let tls = match (named(tls_cert), named(tls_key), tls_self_signed.unwrap_or(false)) {
+            (None, None, false) => Tls::Off,
+            (None, None, true) => Tls::SelfSigned,
+            (Some(cert), Some(key), false) => Tls::Files { cert, key },
+            (Some(_), Some(_), true) => {
+                wrong.push("tls_self_signed makes a certificate: give it, or tls_cert and tls_key".to_owned());
+                Tls::Off
+            }
+            _ => {
+                wrong.push("tls_cert and tls_key belong together: give both".to_owned());
+                Tls::Off
+            }
+        };
         let config = Self {
             listen: listen.unwrap_or(default.listen),
             data: data.unwrap_or(default.data),
             keep_epochs: keep_epochs.unwrap_or(default.keep_epochs),
+            forget_after_ms,
+            tls,
             body_bytes: body_bytes.unwrap_or(default.body_bytes),
             connections: connections.unwrap_or(default.connections),
+            max_requests: max_requests.unwrap_or(default.max_requests),
             limits,
         };
-        let wrong = config.wrong();
+        wrong.extend(config.wrong());
         if wrong.is_empty() { Ok(config) } else { Err(ConfigError::Invalid(wrong)) }
     }
 
@@ -172,11 +261,14 @@ impl Config {
         unless(self.body_bytes >= least, format!("body_bytes must be at least {least}: one request may be as large"));
         unless(self.body_bytes <= 64 << 30, "body_bytes must be at most 64 GiB".to_owned());
         unless((1..=1 << 20).contains(&self.connections), "connections must be 1 to 1048576".to_owned());
-        let public = !self.listen.ip().is_loopback();
+        unless(self.max_requests > 0, "max_requests must be at least 1".to_owned());
+        let is_off = self.tls == Tls::Off;
+        unless(is_off || cfg!(feature = "tls"), "this program was built without TLS (feature `tls`)".to_owned());
         unless(
-            !public,
+            !is_off || self.listen.ip().is_loopback(),
             format!(
-                "{} can be reached from other machines, and this version has no TLS: listen on 127.0.0.1",
+                "{} can be reached from other machines: give tls_cert and tls_key, or tls_self_signed, or listen on \
+                 127.0.0.1",
                 self.listen.ip()
             ),
         );
@@ -186,7 +278,8 @@ impl Config {
     pub(crate) fn collector(&self) -> CollectorSettings {
         let decoding = Settings { retain_epochs: self.keep_epochs, ..Settings::default() };
         let (kept_epochs, limits) = (self.keep_epochs.max(1), self.limits);
-        CollectorSettings { decoding, kept_epochs, limits, ..CollectorSettings::default() }
+        let forget_after_ms = self.forget_after_ms;
+        CollectorSettings { decoding, kept_epochs, limits, forget_after_ms, ..CollectorSettings::default() }
     }
 }
 
@@ -211,6 +304,9 @@ mod tests {
         let options = Options::from_text("connections = 0\nbody_bytes = 7\nlisten = \"0.0.0.0:1\"").unwrap();
         let Err(ConfigError::Invalid(wrong)) = Config::new(options) else { panic!("it is wrong") };
         assert_eq!(wrong.len(), 3, "{wrong:?}");
+        let options = Options::from_text("forget_after = \"soon\"\ntls_key = \"key.pem\"\nmax_requests = 0").unwrap();
+        let Err(ConfigError::Invalid(wrong)) = Config::new(options) else { panic!("it is wrong") };
+        assert_eq!(wrong.len(), 3, "{wrong:?}");
         assert!(Options::from_text("conections = 1").is_err(), "a misspelt option is not ignored");
     }
 
@@ -220,5 +316,27 @@ mod tests {
             ["keep_epochs = 1", "keep_epochs = 2\nconnections = 3"].map(|text| Options::from_text(text).unwrap());
         let both = flags.or(file);
         assert_eq!((both.keep_epochs, both.connections, both.data), (Some(1), Some(3), None));
+    }
+
+    #[test]
+    fn other_machines_need_tls() {
+        let config = |more: &str| {
+            let text = format!("listen = \"0.0.0.0:7070\"\n{more}");
+            Config::new(Options::from_text(&text).unwrap()).map(|config| config.tls)
+        };
+        assert!(config("").is_err() && config("tls_self_signed = false").is_err());
+        let files = Tls::Files { cert: "a".into(), key: "b".into() };
+        assert_eq!(config("tls_self_signed = true").is_ok(), cfg!(feature = "tls"));
+        assert_eq!(config("tls_cert = \"a\"\ntls_key = \"b\"") == Ok(files), cfg!(feature = "tls"));
+        assert!(config("tls_self_signed = true\ntls_cert = \"a\"\ntls_key = \"b\"").is_err());
+    }
+
+    #[test]
+    fn streams_are_forgotten_on_request() {
+        let forget = |text: &str| {
+            let options = Options { forget_after: Some(text.into()), ..Options::default() };
+            Config::new(options).map(|config| config.forget_after_ms).ok()
+        };
+        assert_eq!((forget("30d"), forget("never"), forget("30")), (Some(Some(2_592_000_000)), Some(None), None));
     }
 }

@@ -29,6 +29,8 @@ const BATCH_BYTES: usize = 4 << 20;
 const STATES: usize = 4;
 /// How long the thread sleeps when nothing happens.
 const IDLE: Duration = Duration::from_millis(500);
+/// How often streams are looked for from which nothing came for long.
+const LOOK_FOR_IDLE: Duration = Duration::from_secs(60);
 /// How long it waits before it opens a collector again that could not be opened.
 const REOPEN: Duration = Duration::from_secs(1);
 
@@ -138,6 +140,7 @@ impl Core {
             state: Ok(collector),
             shared: Arc::clone(&shared),
             started: Instant::now(),
+            looked_for_idle: None,
         };
         let thread = std::thread::Builder::new().name("collector".into()).spawn(move || owner.run())?;
         Ok((Self { jobs, shared }, thread))
@@ -218,6 +221,7 @@ struct Owner {
     state: Result<Collector<Folder>, String>,
     shared: Arc<Shared>,
     started: Instant,
+    looked_for_idle: Option<Instant>,
 }
 
 impl Owner {
@@ -249,6 +253,7 @@ impl Owner {
                 self.submit(batch, bytes);
             }
             self.maintain();
+            self.forget();
             if stop {
                 break;
             }
@@ -335,6 +340,21 @@ impl Owner {
                 self.state = Err(error.to_string());
                 std::thread::sleep(REOPEN);
             }
+        }
+    }
+
+    fn forget(&mut self) {
+        if self.looked_for_idle.is_some_and(|last| last.elapsed() < LOOK_FOR_IDLE) {
+            return;
+        }
+        self.looked_for_idle = Some(Instant::now());
+        let now = self.now();
+        let Ok(collector) = &mut self.state else { return };
+        match collector.delete_idle(now) {
+            Ok(gone) => gone.iter().for_each(|identity| tracing::info!(%identity, "deleted: nothing came for long")),
+            Err(error) if collector.has_failed() => self.fail(error.to_string()),
+            // A full disk: another time.
+            Err(error) => tracing::warn!(%error, "idle streams could not be deleted"),
         }
     }
 

@@ -2,13 +2,16 @@
 //!
 //! ```text
 //! POST /v1/{tenant}/{stream}/{incarnation}   envelopes laid end to end -> a reply, as JSON
-//! GET  /v1/{tenant}/streams                  health, lag, uplink, memory; n, after, self_check=true
+//! GET  /v1/{tenant}/streams                  health, lag, uplink, memory; n, after, self_check
 //! GET  /v1/{tenant}/estimate?key=a&key=b     POST {"keys": ["a", "b"]} for many
 //! GET  /v1/{tenant}/top?n=20&offset=0
 //! GET  /v1/{tenant}/changes?last=5m&n=20     against the range of the same length before
 //! GET  /v1/{tenant}/series?key=a&step=1m     what each epoch added to a key
 //! GET  /v1/{tenant}/prefix?prefix=/api/      sums of all known keys that start so
-//! GET  /healthz | /readyz
+//! GET  /v1/{tenant}/export                   every known key, as CSV
+//! DELETE /v1/{tenant}/streams?stream=a       needs the scope admin
+//! GET  /v1/openapi.json                      all of it, described
+//! GET  / | /metrics | /healthz | /readyz
 //! ```
 //!
 //! Questions take `stream` (any number of names, or starts of names with `*` behind them) and
@@ -23,7 +26,8 @@
 //!   "unseen_items": 0, "unseen_unknown": false,
 //!   "range": {
 //!     "from_ms": 1763453000000, "to_ms": 1763453300000,
-//!     "covered_from_ms": 1763453003000, "covered_to_ms": 1763453297000, "epochs": 58, "complete": true
+//!     "covered_from_ms": 1763453003000, "covered_to_ms": 1763453297000,
+//!     "epochs": 58, "complete": true
 //!   },
 //!   "keys": [{"key": "tea", "shown": "tea", "estimate": 10, "lower": 10, "upper": 10}],
 //!   "next": null
@@ -50,9 +54,12 @@ mod config;
 pub mod core;
 mod http;
 mod serve;
+mod time;
+#[cfg(feature = "tls")]
+mod tls;
 mod tokens;
 
-pub use config::{Config, ConfigError, DEFAULT_FILE, Options};
+pub use config::{Config, ConfigError, DEFAULT_FILE, Options, Tls};
 pub use serve::{Server, StartError, Stopper};
 pub use tokens::{Grant, NewToken, Scope, Tokens};
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -10,19 +11,23 @@ use std::time::Duration;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use ucl_collector::CollectorError;
 
-use crate::config::Config;
+use crate::config::{Config, Tls};
 use crate::core::Core;
 use crate::http::{App, router};
 use crate::tokens::{NewToken, Scope, Tokens};
 
 /// How long the head of a request may take, and a connection may be idle.
 const HEAD: Duration = Duration::from_secs(60);
+/// How long a connection may take to agree on keys.
+#[cfg(feature = "tls")]
+const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long requests under way may take once the service stops.
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -36,6 +41,9 @@ pub enum StartError {
     /// The folder cannot be used.
     #[error(transparent)]
     Collector(#[from] CollectorError),
+    /// The certificate cannot be used.
+    #[error("TLS: {0}")]
+    Tls(io::Error),
     /// The tokens cannot be read.
     #[error("the tokens: {0}")]
     Tokens(io::Error),
@@ -64,6 +72,45 @@ pub struct Server {
     thread: JoinHandle<()>,
     stopper: Stopper,
     first_token: Option<String>,
+    encryption: Encryption,
+}
+
+/// How connections are encrypted, ready for use.
+#[derive(Clone, Default)]
+struct Encryption {
+    #[cfg(feature = "tls")]
+    acceptor: Option<tokio_rustls::TlsAcceptor>,
+    /// The certificate that clients have to be told to trust.
+    own_certificate: Option<PathBuf>,
+}
+
+impl Encryption {
+    #[cfg(feature = "tls")]
+    fn new(config: &Config) -> io::Result<Self> {
+        Ok(match &config.tls {
+            Tls::Off => Self::default(),
+            Tls::Files { cert, key } => {
+                Self { acceptor: Some(crate::tls::from_files(cert, key)?), own_certificate: None }
+            }
+            Tls::SelfSigned => {
+                let (cert, key) = crate::tls::self_signed(&config.data, config.listen.ip())?;
+                Self { acceptor: Some(crate::tls::from_files(&cert, &key)?), own_certificate: Some(cert) }
+            }
+        })
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn new(config: &Config) -> io::Result<Self> {
+        let refused = || io::Error::other("this program was built without TLS");
+        if config.tls == Tls::Off { Ok(Self::default()) } else { Err(refused()) }
+    }
+
+    fn is_on(&self) -> bool {
+        #[cfg(feature = "tls")]
+        return self.acceptor.is_some();
+        #[cfg(not(feature = "tls"))]
+        return false;
+    }
 }
 
 impl Server {
@@ -73,6 +120,7 @@ impl Server {
     /// If the address or the folder cannot be used.
     pub fn start(config: Config) -> Result<Self, StartError> {
         let tokens = Tokens::open(&config.data).map_err(StartError::Tokens)?;
+        let encryption = Encryption::new(&config).map_err(StartError::Tls)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().enable_time().build()?;
         let listen = config.listen;
         let bound = runtime.block_on(TcpListener::bind(listen));
@@ -81,10 +129,9 @@ impl Server {
             .map_err(|error| StartError::Listen(listen, error))?;
         let (core, thread) = Core::start(config.data.join("collector"), config.collector())?;
         let first_token = first_token(&tokens).map_err(StartError::Tokens)?;
-        let body_room = Arc::new(Semaphore::new(config.body_bytes.div_ceil(1_024)));
-        let app = Arc::new(App { core, tokens, config, body_room });
+        let app = Arc::new(App::new(core, tokens, config));
         let stopper = Stopper(Arc::new(watch::Sender::new(false)));
-        Ok(Self { runtime, listener, address, app, thread, stopper, first_token })
+        Ok(Self { runtime, listener, address, app, thread, stopper, first_token, encryption })
     }
 
     /// Where it listens.
@@ -94,7 +141,13 @@ impl Server {
 
     /// The address as a client takes it.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        let scheme = if self.encryption.is_on() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// The certificate that clients have to be told to trust, if the service made its own.
+    pub fn own_certificate(&self) -> Option<&Path> {
+        self.encryption.own_certificate.as_deref()
     }
 
     /// A token that allows everything for the default tenant, if there was none before.
@@ -109,10 +162,10 @@ impl Server {
 
     /// Answers until it is stopped; then writes everything down.
     pub fn run(self) {
-        let Self { runtime, listener, app, thread, stopper, .. } = self;
+        let Self { runtime, listener, app, thread, stopper, encryption, .. } = self;
         let core = app.core.clone();
         let stop = stopper.0.subscribe();
-        runtime.block_on(accept(listener, app, stop));
+        runtime.block_on(accept(listener, app, encryption, stop));
         core.stop();
         if thread.join().is_err() {
             tracing::error!("the collector's thread panicked");
@@ -134,7 +187,7 @@ fn first_token(tokens: &Tokens) -> io::Result<Option<String>> {
     tokens.add(new, crate::clock::wall_ms()).map(Some)
 }
 
-async fn accept(listener: TcpListener, app: Arc<App>, mut stop: watch::Receiver<bool>) {
+async fn accept(listener: TcpListener, app: Arc<App>, encryption: Encryption, mut stop: watch::Receiver<bool>) {
     let connections = Arc::new(Semaphore::new(app.config.connections));
     let graceful = GracefulShutdown::new();
     let service = router(app);
@@ -157,11 +210,11 @@ async fn accept(listener: TcpListener, app: Arc<App>, mut stop: watch::Receiver<
                 continue;
             }
         };
-        let connection = serve_connection(stream, service.clone());
-        let watched = graceful.watch(connection);
+        let _ = stream.set_nodelay(true);
+        let (service, encryption, watcher) = (service.clone(), encryption.clone(), graceful.watcher());
         tokio::spawn(async move {
             // What went wrong with a connection is the peer's affair.
-            let _ = watched.await;
+            let _ = converse(stream, service, encryption, watcher).await;
             drop(permit);
         });
     }
@@ -171,11 +224,21 @@ async fn accept(listener: TcpListener, app: Arc<App>, mut stop: watch::Receiver<
     }
 }
 
-fn serve_connection(
-    stream: TcpStream,
+async fn converse(stream: TcpStream, service: Router, encryption: Encryption, watcher: Watcher) -> io::Result<()> {
+    #[cfg(feature = "tls")]
+    if let Some(acceptor) = encryption.acceptor {
+        let stream = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await??;
+        return watcher.watch(connection(stream, service)).await.map_err(io::Error::other);
+    }
+    #[cfg(not(feature = "tls"))]
+    let Encryption { .. } = encryption;
+    watcher.watch(connection(stream, service)).await.map_err(io::Error::other)
+}
+
+fn connection<S: AsyncRead + AsyncWrite + Unpin + 'static>(
+    stream: S,
     service: Router,
-) -> http1::Connection<TokioIo<TcpStream>, TowerToHyperService<Router>> {
-    let _ = stream.set_nodelay(true);
+) -> http1::Connection<TokioIo<S>, TowerToHyperService<Router>> {
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)

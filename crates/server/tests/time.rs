@@ -176,7 +176,7 @@ fn streams_tell_how_they_do() {
     assert!(one["uplink_bytes"].as_u64().unwrap() > 300, "{one}");
     assert!((0..60_000).contains(&one["lag_ms"].as_i64().unwrap()), "{one}");
     assert!((0..60_000).contains(&one["clock_offset_ms"].as_i64().unwrap()), "{one}");
-    // A stream that stopped long ago, by a clock that we have only its own word for after a restart.
+    // A stream that stopped long ago; after a restart only its own clock tells.
     let token = running.token.clone();
     Sender::new("old", 1_000).send(&running, &[("tea", 1)]);
     assert_eq!(running.get("/v1/default/streams?stream=old").json()["streams"][0]["health"], "ok");

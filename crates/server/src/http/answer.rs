@@ -12,7 +12,7 @@ pub struct KeyJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     key_hex: Option<String>,
     /// The key as people read it, and as a question takes it.
-    shown: String,
+    pub shown: String,
 }
 
 impl KeyJson {

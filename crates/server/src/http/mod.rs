@@ -3,20 +3,24 @@
 
 mod answer;
 mod ask;
+mod export;
 mod ingest;
+mod metrics;
+mod page;
 mod params;
 mod problem;
 mod question;
+mod rate;
 mod streams;
 mod time;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::Serialize;
@@ -26,7 +30,9 @@ use ucl_link::Name;
 use crate::config::Config;
 use crate::core::Core;
 use crate::tokens::{Grant, Scope, Tokens};
+use metrics::Answered;
 use problem::Problem;
+use rate::Rates;
 
 /// How long a request may take to arrive and be answered.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -38,6 +44,22 @@ pub struct App {
     pub config: Config,
     /// Kilobytes of bodies that may be in memory at once.
     pub body_room: Arc<Semaphore>,
+    /// Tables that may be exported at once.
+    exports: Arc<Semaphore>,
+    rates: Rates,
+    answered: Answered,
+}
+
+/// Tables that may be exported at once.
+const EXPORTS: usize = 2;
+
+impl App {
+    pub fn new(core: Core, tokens: Tokens, config: Config) -> Self {
+        let body_room = Arc::new(Semaphore::new(config.body_bytes.div_ceil(1_024)));
+        let rates = Rates::new(config.max_requests);
+        let exports = Arc::new(Semaphore::new(EXPORTS));
+        Self { core, tokens, config, body_room, exports, rates, answered: Answered::default() }
+    }
 }
 
 type Shared = State<Arc<App>>;
@@ -45,29 +67,43 @@ type Shared = State<Arc<App>>;
 /// All routes.
 pub fn router(app: Arc<App>) -> Router {
     Router::new()
+        .route("/", get(page::page))
+        .route("/page.js", get(page::script))
+        .route("/page.css", get(page::style))
+        .route("/v1/openapi.json", get(page::openapi))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
-        .route("/v1/{tenant}/streams", get(streams::streams))
+        .route("/metrics", get(metrics::metrics))
+        .route("/v1/{tenant}/streams", get(streams::streams).delete(streams::delete))
         .route("/v1/{tenant}/estimate", get(ask::estimate).post(ask::estimate_many))
         .route("/v1/{tenant}/top", get(ask::top))
         .route("/v1/{tenant}/changes", get(ask::changes))
         .route("/v1/{tenant}/series", get(ask::series))
         .route("/v1/{tenant}/prefix", get(ask::prefix))
+        .route("/v1/{tenant}/export", get(export::export))
         .route("/v1/{tenant}/{stream}/{incarnation}", post(ingest::ingest))
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is nothing at this address"))
         .method_not_allowed_fallback(async || {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this address does not take this method")
         })
-        .layer(from_fn(in_time))
+        .layer(from_fn_with_state(Arc::clone(&app), in_time))
         .with_state(app)
 }
 
 /// Nobody holds a connection for ever.
-async fn in_time(request: Request, next: Next) -> Response {
-    match tokio::time::timeout(PATIENCE, next.run(request)).await {
+async fn in_time(State(app): Shared, request: Request, next: Next) -> Response {
+    let response = match tokio::time::timeout(PATIENCE, next.run(request)).await {
         Ok(response) => response,
         Err(_) => Problem::new(StatusCode::REQUEST_TIMEOUT, "the request took too long").into_response(),
+    };
+    let status = response.status();
+    app.answered.count(status);
+    let is_problem = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == problem::CONTENT_TYPE);
+    if is_problem || !(status.is_client_error() || status.is_server_error()) {
+        return response;
     }
+    // What could not even be read never came to a handler.
+    Problem::new(status, "the request could not be read").into_response()
 }
 
 async fn healthz() -> &'static str {
@@ -98,16 +134,26 @@ impl App {
         tenant: &Name,
         stream: Option<&Name>,
     ) -> Result<Arc<Grant>, Problem> {
+        let grant = self.grant(headers)?;
+        if grant.allows(scope, tenant, stream) {
+            return Ok(grant);
+        }
+        let place = stream.map_or_else(|| format!("tenant {tenant}"), |stream| format!("stream {tenant}/{stream}"));
+        Err(Problem::new(StatusCode::FORBIDDEN, format!("the token does not allow {scope} for {place}")))
+    }
+
+    /// Who asks, and not too often.
+    fn grant(&self, headers: &HeaderMap) -> Result<Arc<Grant>, Problem> {
         let given = headers.get(header::AUTHORIZATION).ok_or_else(|| {
             Problem::new(StatusCode::UNAUTHORIZED, "give a token in the header `Authorization: Bearer TOKEN`")
         })?;
         let token = given.to_str().ok().and_then(|text| text.strip_prefix("Bearer "));
         let grant = token.and_then(|token| self.tokens.find(token.trim()));
         let grant = grant.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "the token is not known"))?;
-        if grant.allows(scope, tenant, stream) {
+        if self.rates.take(&grant.tenant, Instant::now()) {
             return Ok(grant);
         }
-        let place = stream.map_or_else(|| format!("tenant {tenant}"), |stream| format!("stream {tenant}/{stream}"));
-        Err(Problem::new(StatusCode::FORBIDDEN, format!("the token does not allow {scope} for {place}")))
+        let most = self.config.max_requests;
+        Err(Problem::busy(format!("tenant {} may send {most} requests a second", grant.tenant)))
     }
 }

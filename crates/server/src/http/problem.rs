@@ -6,6 +6,9 @@ use serde::Serialize;
 
 use crate::core::CoreError;
 
+/// The type of the body.
+pub const CONTENT_TYPE: &str = "application/problem+json";
+
 /// Why a request was not answered.
 #[derive(Clone, Debug)]
 pub struct Problem {
@@ -59,7 +62,7 @@ impl IntoResponse for Problem {
         let title = status.canonical_reason().unwrap_or("Error");
         let body = Body { r#type: "about:blank", title, status: status.as_u16(), detail: &detail };
         let body = serde_json::to_vec(&body).unwrap_or_default();
-        let mut response = (status, [(header::CONTENT_TYPE, "application/problem+json")], body).into_response();
+        let mut response = (status, [(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response();
         if let Some(seconds) = retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }

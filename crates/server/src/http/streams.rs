@@ -36,7 +36,7 @@ pub enum Health {
 /// One incarnation of a stream, as operators see it.
 #[derive(Debug, Serialize)]
 pub struct StreamJson {
-    stream: String,
+    pub stream: String,
     incarnation: String,
     pub health: Health,
     format: String,
@@ -171,6 +171,40 @@ pub async fn streams(
         StreamsJson { streams, next }
     });
     Ok(json(&answer.await?))
+}
+
+#[derive(Debug, Serialize)]
+struct DeletedJson {
+    deleted: Vec<IncarnationJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct IncarnationJson {
+    stream: String,
+    incarnation: String,
+}
+
+/// `DELETE /v1/{tenant}/streams?stream=`: deletes the streams of these names, for good.
+pub async fn delete(
+    State(app): Shared,
+    Path(tenant): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let question = Question::about_streams(&app, &tenant, &headers, query.as_deref(), &["stream"], Scope::Admin)?;
+    if question.params.all("stream").next().is_none() {
+        return Err(Problem::bad_request("name what to delete as `stream`; `stream=*` is all of them"));
+    }
+    let selection = question.selection.clone();
+    let deleted = app.core.ask(move |collector| collector.delete(&selection)).await?.map_err(failed)?;
+    for identity in &deleted {
+        tracing::info!(%identity, "deleted by request");
+    }
+    let row = |Identity { stream, incarnation, .. }: Identity| IncarnationJson {
+        stream: stream.to_string(),
+        incarnation: incarnation.to_string(),
+    };
+    Ok(json(&DeletedJson { deleted: deleted.into_iter().map(row).collect() }))
 }
 
 fn place(text: &str) -> Result<(String, Incarnation), Problem> {

@@ -4,11 +4,10 @@ use ucl_collector::TimeRange;
 
 use super::params::Params;
 use super::problem::Problem;
+use crate::time::{DURATIONS, duration};
 
 /// Names of the parameters.
 pub const PARAMETERS: [&str; 3] = ["from", "to", "last"];
-
-const UNITS: [(&str, i64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
 /// The range that a question is about: `last=5m`, or `from` and `to`; `None` for everything.
 pub fn range(params: &Params, now_ms: i64) -> Result<Option<TimeRange>, Problem> {
@@ -33,7 +32,6 @@ pub fn range(params: &Params, now_ms: i64) -> Result<Option<TimeRange>, Problem>
 }
 
 const MOMENTS: &str = "milliseconds since 1970, or UTC as in 2026-01-31 or 2026-01-31T09:30:00Z";
-const DURATIONS: &str = "a number and a unit: ms, s, m, h or d, as in 5m";
 
 fn wrong(name: &str, text: &str, wanted: &str) -> Problem {
     Problem::bad_request(format!("{name}: {text:?} is not {wanted}"))
@@ -43,14 +41,6 @@ fn wrong(name: &str, text: &str, wanted: &str) -> Problem {
 pub fn length(params: &Params, name: &str) -> Result<Option<i64>, Problem> {
     let text = params.one(name)?;
     text.map(|text| duration(text).ok_or_else(|| wrong(name, text, DURATIONS))).transpose()
-}
-
-/// Milliseconds of `5m`.
-pub fn duration(text: &str) -> Option<i64> {
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let (number, unit) = text.split_at(digits);
-    let (_, unit) = UNITS.iter().find(|(name, _)| *name == unit)?;
-    number.parse::<i64>().ok()?.checked_mul(*unit).filter(|length| *length > 0)
 }
 
 /// Milliseconds since 1970 of `1700000000000`, `2026-01-31` or `2026-01-31T09:30:00.5Z`.
@@ -119,25 +109,6 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(moment(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn durations_are_read() {
-        let cases = [
-            ("5m", Some(300_000)),
-            ("250ms", Some(250)),
-            ("2h", Some(7_200_000)),
-            ("7d", Some(604_800_000)),
-            ("0s", None),
-            ("5", None),
-            ("m", None),
-            ("-5m", None),
-            ("5 m", None),
-            ("9999999999999999d", None),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(duration(text), expected, "{text}");
         }
     }
 

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub mod openapi;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread::JoinHandle;
@@ -10,7 +12,7 @@ use serde_json::Value;
 use ucl_agent::{Agent, AgentSettings};
 use ucl_link::{Now, Reply};
 use ucl_server::{Config, Server, Stopper};
-use ucl_sketch::{DecoderKind, Mode, UclSketch, random_seed};
+use ucl_sketch::{Config as SketchConfig, DecoderKind, Mode, UclSketch, random_seed};
 use ucl_storage::SimDisk;
 
 pub struct Running {
@@ -62,7 +64,9 @@ impl Running {
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\n{authorization}Content-Length: {}\r\nConnection: close\r\n\r\n",
             body.len()
         );
-        self.raw(&[head.as_bytes(), body].concat())
+        let response = self.raw(&[head.as_bytes(), body].concat());
+        openapi::check(method, path, &response);
+        response
     }
 
     /// Sends bytes as they are, and reads until the end.
@@ -75,7 +79,9 @@ impl Running {
         let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
         let head = String::from_utf8(answer[..end].to_vec()).unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Response { status, head: head.to_ascii_lowercase(), body: answer[end + 4..].to_vec() }
+        let (head, body) = (head.to_ascii_lowercase(), answer[end + 4..].to_vec());
+        let body = if head.contains("transfer-encoding: chunked") { unchunked(&body) } else { body };
+        Response { status, head, body }
     }
 
     pub fn stop(mut self) {
@@ -96,6 +102,20 @@ impl Drop for Running {
     }
 }
 
+/// The pieces of a body, put together.
+fn unchunked(mut body: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::new();
+    loop {
+        let end = body.windows(2).position(|two| two == b"\r\n").expect("the length of a piece");
+        let length = usize::from_str_radix(std::str::from_utf8(&body[..end]).unwrap(), 16).unwrap();
+        if length == 0 {
+            return whole;
+        }
+        whole.extend(&body[end + 2..end + 2 + length]);
+        body = &body[end + 2 + length + 2..];
+    }
+}
+
 /// An agent on a simulated disk.
 pub struct Sender {
     pub agent: Agent<SimDisk>,
@@ -110,6 +130,10 @@ impl Sender {
 
     pub fn with_mode(stream: &str, wall_ms: i64, mode: Mode) -> Self {
         let (config, _) = UclSketch::builder().mode(mode).memory("16KB").seed(random_seed()).plan().unwrap();
+        Self::with_config(stream, wall_ms, config)
+    }
+
+    pub fn with_config(stream: &str, wall_ms: i64, config: SketchConfig) -> Self {
         let settings = AgentSettings::new("default".parse().unwrap(), stream.parse().unwrap(), config);
         let now = Now { wall_ms, mono_ms: 0 };
         let (agent, _) = Agent::open(SimDisk::new(1), settings, now, 7).unwrap();

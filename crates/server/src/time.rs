@@ -1,0 +1,38 @@
+//! Lengths of time, as people write them.
+
+const UNITS: [(&str, i64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+
+/// What a length of time is, to say after "is not".
+pub const DURATIONS: &str = "a number and a unit: ms, s, m, h or d, as in 5m";
+
+/// Milliseconds of `5m`.
+pub fn duration(text: &str) -> Option<i64> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let (_, unit) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    number.parse::<i64>().ok()?.checked_mul(*unit).filter(|length| *length > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read() {
+        let cases = [
+            ("5m", Some(300_000)),
+            ("250ms", Some(250)),
+            ("2h", Some(7_200_000)),
+            ("7d", Some(604_800_000)),
+            ("0s", None),
+            ("5", None),
+            ("m", None),
+            ("-5m", None),
+            ("5 m", None),
+            ("9999999999999999d", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(duration(text), expected, "{text}");
+        }
+    }
+}
