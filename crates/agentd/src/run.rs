@@ -124,6 +124,7 @@ impl Opened {
             cut_items: args.cut_items.get(),
             cut_ms: args.cut_every.as_millis() as u64,
             spool_bytes: args.spool.0 as u64,
+            buffer_bytes: (args.memory.0 / 8).clamp(1 << 10, 64 << 10),
             ..AgentSettings::new(args.tenant.clone(), name.clone(), config)
         };
         let clock = Clock::start();

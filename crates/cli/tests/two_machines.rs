@@ -180,6 +180,22 @@ fn what_cannot_be_delivered_waits_on_the_disk() {
 }
 
 #[test]
+fn the_link_can_be_encrypted() {
+    let folder = Folder::with("a.log", "x\nx\n");
+    let collector = Collector::start(&folder, "127.0.0.1:0 --tls-self-signed", None);
+    assert!(collector.url.starts_with("https://"), "{}", collector.url);
+    let run: common::Run = collector.agent(&folder, "--ca data/tls-cert.pem --stream a a.log").output().unwrap().into();
+    assert_eq!((run.code, run.out.as_str()), (0, "a: 2 items in 1 epochs, all delivered\n"), "{}", run.err);
+    let top = collector.ask(&folder, "top --ca data/tls-cert.pem").fine();
+    assert!(top.contains(" 1  x           2"), "{top}");
+    // A certificate that nobody vouches for is not trusted by itself.
+    let stranger = collector.ask(&folder, "top");
+    assert!(stranger.code == 1 && stranger.err.contains("cannot reach"), "{}", stranger.err);
+    let wrong = collector.ask(&folder, "top --ca a.log").failed(2);
+    insta::assert_snapshot!(wrong, @"ucl: there is no certificate to trust: give a file in PEM format");
+}
+
+#[test]
 fn a_pipe_tells_what_nobody_saw() {
     let folder = Folder::with("lines", "x\nx\n");
     let collector = Collector::start(&folder, "127.0.0.1:0", None);
@@ -259,7 +275,7 @@ fn wrong_usage_is_explained() {
     insta::assert_snapshot!(run("--stream a --stream b a.log"), @"ucl: with several streams, each needs an input: --stream a=INPUT");
     insta::assert_snapshot!(run("--stream a udp:5"), @r#"ucl: "udp:5": write udp:ADDRESS:PORT or tcp:ADDRESS:PORT, as udp:127.0.0.1:5140"#);
     insta::assert_snapshot!(run("--stream a a.log --format csv:x --weight 0"), @"ucl: weight `0` does not fit format `csv:x`: give a column name, or a column number from 1 on");
-    insta::assert_snapshot!(folder.run("agent --to localhost:1 --token t --stream a a.log").failed(2), @r#"ucl: "localhost:1" is not the address of a collector: write http://HOST:PORT"#);
+    insta::assert_snapshot!(folder.run("agent --to localhost:1 --token t --stream a a.log").failed(2), @r#"ucl: "localhost:1" is not the address of a collector: write http://HOST:PORT or https://HOST:PORT"#);
     insta::assert_snapshot!(folder.run("top http://127.0.0.1:1").failed(2), @"ucl: a collector needs a token: give --token, or set UCL_TOKEN (`ucl serve` prints the first one)");
     insta::assert_snapshot!(folder.run("top a.ucl --last 5m").failed(2), @"ucl: --last is for collectors: a state file does not have times");
     let collector = Collector::start(&folder, "127.0.0.1:0", None);
