@@ -197,11 +197,17 @@ fn advice(lines: &[Line], memory: usize) -> String {
     if let Some((_, raw)) = raw.filter(|(_, raw)| *raw <= sent) {
         return format!("Send every key as it is: {} bytes per item, fewer than exact sends.", show::figure(raw));
     }
-    let cheaper = sketches.filter(|(_, (_, other))| *other < sent);
+    // Whoever cannot send this much wants to send a good deal less: the best at half of it, or else
+    // the one that sends least.
+    let cheaper: Vec<_> = sketches.filter(|(_, (_, other))| *other < sent).collect();
+    let half = cheaper.iter().filter(|(_, (_, other))| *other <= sent / 2.0);
+    let other = half
+        .min_by(|(_, (aae, _)), (_, (other, _))| aae.total_cmp(other))
+        .or_else(|| cheaper.iter().min_by(|(_, (_, sent)), (_, (_, other))| sent.total_cmp(other)));
     let sent = show::figure(sent);
-    match cheaper.min_by(|(_, (aae, _)), (_, (other, _))| aae.total_cmp(other)) {
+    match other {
         None => format!("Take {}: every count is exact, and no other mode sends less.", described(exact)),
-        Some((other, (aae, less))) => format!(
+        Some(&(other, (aae, less))) => format!(
             "Take {} if the link takes {sent} bytes per item: every count is exact. If it does not, take {}: it\n\
              sends {} and is off by {} per key on average.",
             described(exact),
@@ -257,6 +263,10 @@ mod tests {
         let told = advice(&lines, 65_536);
         assert!(told.starts_with("Take exact if the link takes 0.4") && told.contains("take em: it"), "{told}");
         assert_eq!(advice(&lines, 400_000), "Take a hash map: it is exact, and takes 391KB for all keys.");
+        // At half of it or below, the smallest error counts.
+        lines.push(line("learned", 60_000, 0.9, Some(0.2)));
+        assert!(advice(&lines, 65_536).contains("take learned: it"), "{}", advice(&lines, 65_536));
+        lines.pop();
         lines[2].uplink_bytes_per_item = Some(0.5);
         assert!(advice(&lines, 65_536).ends_with("no other mode sends less."));
         lines[3].uplink_bytes_per_item = Some(0.3);
