@@ -86,8 +86,8 @@ pub struct Args {
     #[arg(long, value_name = "RULE", help_heading = "Methods")]
     report_rule: Option<ReportRule>,
 
-    /// Bits of the codes that stand for keys in ucl-exact, 8 to 64 [default: 64, and none for keys of
-    /// one size].
+    /// Bits of the codes that stand for keys in ucl-exact, 8 to 64 [default: 64, and none for keys
+    /// of one size].
     #[arg(long, value_name = "BITS", value_parser = crate::count::values::code_bits, help_heading = "Methods")]
     code_bits: Option<u8>,
 

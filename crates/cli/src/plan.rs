@@ -13,8 +13,8 @@ use crate::show;
 ///
 /// Runs the real sketch, in every mode, on a made-up stream with as many keys as you expect, and
 /// prints the shapes that the planner chose, the share of the keys that get through to the control
-/// plane, the error per key, and the bytes sent per item. The last sentence says which mode to take.
-/// A real stream may be more or less skewed than the made-up one: see --skew.
+/// plane, the error per key, and the bytes sent per item. The last sentence says which mode to
+/// take. A real stream may be more or less skewed than the made-up one: see --skew.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -44,10 +44,11 @@ use over_time::Period;
 /// much.
 ///
 /// Keys may have any length: the sketch keeps them as 64-bit codes, or as 16-byte digests in the
-/// modes that estimate. Keys of 4, 8, 13 or 16 bytes can be kept as they are, which saves memory. This is automatic for records:4, :8, :13, :16 and
-/// for generators; for others, --key-bytes promises that all keys have this size (numbers in fimi:
-/// 4, IPv4 five-tuples: 13), and a key of another size is then a bad record. A key whose name never
-/// reached the decoder is printed as digest:… or code:… .
+/// modes that estimate. Keys of 4, 8, 13 or 16 bytes can be kept as they are, which saves memory.
+/// This is automatic for records:4, :8, :13, :16 and for generators; for others, --key-bytes
+/// promises that all keys have this size (numbers in fimi: 4, IPv4 five-tuples: 13), and a key of
+/// another size is then a bad record. A key whose name never reached the decoder is printed as
+/// digest:… or code:… .
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -70,9 +71,9 @@ pub struct Args {
     /// Recovery algorithm: delta, em, learned, refined, cm, lsmr, lsqr, omp or map. The same as
     /// --mode with this name.
     ///
-    /// delta decodes every --interval on its own and has the smallest errors. em decodes once, at the
-    /// end. learned is the paper's network, which trains itself and is slow. refined runs em on the
-    /// network's output. cm, lsmr, lsqr, omp and map are for comparison.
+    /// delta decodes every --interval on its own and has the smallest errors. em decodes once, at
+    /// the end. learned is the paper's network, which trains itself and is slow. refined runs em on
+    /// the network's output. cm, lsmr, lsqr, omp and map are for comparison.
     #[arg(short, long, value_name = "NAME", help_heading = "Sketch")]
     decoder: Option<DecoderKind>,
 
@@ -95,8 +96,8 @@ pub struct Args {
     /// Bits of the codes that stand for keys in mode exact, 8 to 64 [default: 64, and none for keys
     /// of one size].
     ///
-    /// Fewer bits make more slots and save uplink. They also make it likelier that two keys have the
-    /// same code and are counted as one: with N other keys, N in 2 to the power of these bits.
+    /// Fewer bits make more slots and save uplink. They also make it likelier that two keys have
+    /// the same code and are counted as one: with N other keys, N in 2 to the power of these bits.
     #[arg(long, value_name = "BITS", value_parser = values::code_bits, conflicts_with = "key_bytes", help_heading = "Sketch")]
     code_bits: Option<u8>,
 

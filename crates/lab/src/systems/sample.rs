@@ -3,9 +3,10 @@
 //!
 //! Items fall into runs, and of each run one item is sent, every one with the same probability. A
 //! run ends when what was given has paid for the records before it, whichever item is drawn: so the
-//! estimates are unbiased, and the uplink passes what was given by one record at most. A record is the key (and its weight, where weights differ from 1);
-//! 20 bytes of header go with every 1,400 bytes of records, as for `flowcache`. It has no bounds:
-//! a key that was never drawn may have come any number of times.
+//! estimates are unbiased, and the uplink passes what was given by one record at most. A record is
+//! the key (and its weight, where weights differ from 1); 20 bytes of header go with every 1,400
+//! bytes of records, as for `flowcache`. It has no bounds: a key that was never drawn may have come
+//! any number of times.
 
 use ucl_sketch::{KeyFormat, Memory};
 use ucl_streams::{Batch, ExactCounts, SplitMix64};
