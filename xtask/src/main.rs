@@ -1,6 +1,7 @@
 //! Repository chores: `cargo xtask test` is what CI runs, `cargo xtask bench` what the figures in
 //! the docs come from.
 
+mod browser;
 mod publish;
 mod python;
 mod text;
@@ -22,6 +23,7 @@ usage: cargo xtask COMMAND
   explore simulation N
                    agents and a collector on disks and networks that fail, N runs against exact counts
   python           the tests of the Python package alone
+  browser          the collector's page in a real browser (chromium)
   explore python   1,000 random programs for the Python package, and its examples for Spark
   bench            all benchmarks, as ratios within one run
   docs             write the generated files (docs/cli.md, man pages under target/man)
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         ["explore", "simulation", number] => simulation(number),
         ["explore", "python"] => python::explore(),
         ["python"] => python::test(),
+        ["browser"] => browser::test(),
         ["explore", from, to] => explore(from, to),
         ["bench"] => bench(),
         ["docs"] => docs(),

@@ -115,12 +115,12 @@ fn run(command: &mut Command) -> Result<()> {
 }
 
 /// Whether a command can be run and succeeds. What it prints is not shown.
-fn succeeds(command: &mut Command) -> bool {
+pub(crate) fn succeeds(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 
 /// Installs a package of Debian or Ubuntu, where that is possible.
-fn install(package: &str, why: &str) -> Result<()> {
+pub(crate) fn install(package: &str, why: &str) -> Result<()> {
     let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0");
     if !root || !succeeds(Command::new("apt-get").arg("--version")) {
         bail!("{why}: install the package {package} of your system, for example `sudo apt-get install {package}`");

@@ -173,6 +173,11 @@ fn ranges_hold_the_truth() {
             let (one, other) = (900_000 + rng.below(end) as i64, 900_000 + rng.below(end) as i64);
             world.check(TimeRange { from_ms: one.min(other), to_ms: one.max(other) }, keys, which == 0);
         }
+        // From the very end of one epoch to that of another.
+        let ends: Vec<i64> = world.epochs.iter().flatten().map(|epoch| epoch.ended_ms).collect();
+        for (&one, &other) in ends.iter().zip(&ends[1..]) {
+            world.check(TimeRange { from_ms: one.min(other), to_ms: one.max(other) }, keys, which == 0);
+        }
         // Everything that is kept, and nothing at all.
         world.check(TimeRange { from_ms: i64::MIN, to_ms: i64::MAX }, keys, which == 0);
         world.check(TimeRange { from_ms: 5, to_ms: 5 }, keys, which == 0);

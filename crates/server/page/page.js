@@ -35,6 +35,10 @@ function span(ms) {
   return seconds < 172800 ? `${Math.round(seconds / 3600)} h ago` : `${Math.round(seconds / 86400)} days ago`;
 }
 
+function several(number, one) {
+  return `${numbers.format(number)} ${one}${number === 1 ? '' : 's'}`;
+}
+
 function within(row) {
   return row.lower === row.upper ? 'exact' : `${numbers.format(row.lower)} to ${numbers.format(row.upper)}`;
 }
@@ -73,7 +77,7 @@ function showStreams(streams) {
     const missing = stream.unseen ? (stream.unseen.items === null ? 'unknown' : numbers.format(stream.unseen.items)) : '0';
     row.append(
       element('td', span(stream.lag_ms), 'number'),
-      element('td', numbers.format(stream.items), 'number'),
+      element('td', numbers.format(stream.items), 'number wide'),
       element('td', numbers.format(stream.keys), 'number wide'),
       element('td', bytes(stream.uplink_bytes), 'number'),
       element('td', bytes(stream.memory_bytes), 'number wide'),
@@ -118,8 +122,8 @@ function showTop(answer) {
   });
   $('top').replaceChildren(...rows);
   const range = answer.range;
-  let about = `${numbers.format(answer.items)} items of ${numbers.format(answer.incarnations)} incarnations`;
-  if (range) about += `, ${numbers.format(range.epochs)} epochs`;
+  let about = `${several(answer.items, 'item')} of ${several(answer.incarnations, 'incarnation')}`;
+  if (range) about += `, ${several(range.epochs, 'epoch')}`;
   if (range && range.covered_to_ms !== null) about += ` up to ${new Date(range.covered_to_ms).toLocaleTimeString()}`;
   if (range && !range.complete) about += '; older epochs of this range are no longer kept one by one';
   if (answer.unseen_items || answer.unseen_unknown) about += '; some items were never seen';
@@ -127,7 +131,7 @@ function showTop(answer) {
 }
 
 function chart(steps) {
-  const [width, height, left, bottom] = [720, 200, 56, 24];
+  const [width, height, left, bottom] = [Math.max(280, $('chart').clientWidth), 200, 56, 24];
   const most = Math.max(1, ...steps.map((step) => step.upper));
   const picture = svg('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img' });
   picture.setAttribute('aria-label', `Counts over time, at most ${numbers.format(most)} in a step. The table below has them.`);
@@ -212,7 +216,7 @@ async function refresh() {
     showTop(top);
     if (shownKey) await look(shownKey);
     const late = streams.streams.filter((stream) => stream.health === 'late' || stream.health === 'ended').length;
-    say(`${streams.streams.length} incarnations${late ? `, ${late} need attention` : ''}, as of ${new Date().toLocaleTimeString()}`);
+    say(`${several(streams.streams.length, 'incarnation')}${late ? `, ${late} need attention` : ''}, as of ${new Date().toLocaleTimeString()}`);
   } catch (error) {
     if (mine !== turn) return;
     if (error.status === 401) return leave('The token is not known.');
