@@ -1,5 +1,5 @@
-//! Vector kernels whose order of additions is fixed, so that a result never depends on who computes
-//! it.
+//! Vector kernels with a fixed order of additions, so that results are the same on every machine
+//! and with any number of threads.
 //!
 //! A plain `iter().sum()` is one chain of additions, as slow as their latency. Eight chains side by
 //! side vectorise, and folding them in a fixed order keeps the sum the same on every machine.

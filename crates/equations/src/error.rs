@@ -1,4 +1,4 @@
-//! What can be wrong with a system or with what is asked of it.
+//! Errors of products and solvers.
 
 /// Reason why a product or a solver rejected its input. The output is unchanged.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -8,89 +8,89 @@ pub enum Error {
     /// `Columns::len`.
     #[error("{what} has {found} values where the system has {expected}")]
     Shape {
-        /// Which argument.
+        /// Name of the argument.
         what: &'static str,
-        /// The length that fits.
+        /// Expected length.
         expected: usize,
-        /// The length that was given.
+        /// Length of the slice given.
         found: usize,
     },
     /// The input holds a NaN or an infinity.
     #[error("{what}[{at}] is {value}, not a finite number")]
     NotFinite {
-        /// Which argument.
+        /// Name of the argument.
         what: &'static str,
-        /// Where in it.
+        /// Position of the value in the argument.
         at: usize,
-        /// What stands there.
+        /// The value found.
         value: f64,
     },
     /// The input holds a negative number, but the solver needs `y >= 0` or `x >= 0`. The
     /// least-squares solvers accept signed counters.
     #[error("{what}[{at}] is {value}, but this solver needs numbers >= 0")]
     Negative {
-        /// Which argument.
+        /// Name of the argument.
         what: &'static str,
-        /// Where in it.
+        /// Position of the value in the argument.
         at: usize,
-        /// What stands there.
+        /// The value found.
         value: f64,
     },
     /// The columns have signs or weights, but the solver needs ones. LSQR, LSMR and OMP accept any
     /// coefficients.
     #[error("{solver} needs columns of ones, but these carry signs or weights")]
     NeedsOnes {
-        /// The solver that refused.
+        /// Name of the solver.
         solver: &'static str,
     },
     /// A candidate is not a column of this system.
     #[error("candidate {at} is column {id}, but there are {len} columns")]
     UnknownColumn {
-        /// Where in the candidates.
+        /// Position of the candidate in the list.
         at: usize,
-        /// The column asked for.
+        /// Number of the column asked for.
         id: u32,
-        /// The columns there are.
+        /// Number of columns in the system.
         len: usize,
     },
     /// The system does not have `rows × width` counters with one entry per row.
     #[error("{rows} rows of {width} counters do not fit {counters} counters and columns of {degree} entries")]
     Rows {
-        /// Rows claimed.
+        /// Number of rows given.
         rows: usize,
-        /// Counters a row claimed.
+        /// Number of counters in a row given.
         width: usize,
-        /// Counters there are.
+        /// Number of counters in the system.
         counters: usize,
-        /// Entries a column has.
+        /// Number of entries in each column.
         degree: usize,
     },
     /// Entry `j` of a column is not in row `j`.
     #[error("entry {row} of column {column} is counter {index}, outside row {row}")]
     OutsideRow {
-        /// The column.
+        /// Number of the column.
         column: u32,
-        /// The entry, and the row in which it should be.
+        /// Number of the entry, which is also the row that it should be in.
         row: usize,
-        /// The counter it names.
+        /// Index of the counter that the entry names.
         index: u32,
     },
     /// The row to leave out does not exist or is the only one.
     #[error("row {row} of {rows} cannot be left out")]
     LeftOutRow {
-        /// The row asked for.
+        /// Number of the row asked for.
         row: usize,
-        /// Rows there are.
+        /// Number of rows in the system.
         rows: usize,
     },
     /// An option is outside its range.
     #[error("option {name} is {value}, but must be {range}")]
     Option {
-        /// The option's name.
+        /// Name of the option.
         name: &'static str,
-        /// What was given.
+        /// Value that was given.
         value: f64,
-        /// What is allowed.
+        /// Description of the allowed values.
         range: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! How a solver ended.
+//! Report of a solver: iterations, residual, and reason why it stopped.
 
 use crate::{Columns, products};
 

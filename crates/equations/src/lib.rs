@@ -1,9 +1,9 @@
 //! Solvers for the linear system `y = A x` that the counters of a sketch form.
 //!
-//! A linear sketch is a matrix `A` (Theorem 1 of the paper): a key is a column, saying which
-//! counters it touches; a counter is an equation, adding up its keys. Estimating the counts is
-//! solving `y = A x`, usually with far more keys than counters, so what a solver assumes decides
-//! what it finds:
+//! A linear sketch is a matrix `A` (Theorem 1 of the paper). Each key is a column, which lists the
+//! counters that the key touches. Each counter is an equation: the sum of its keys. Estimating the
+//! counts means solving `y = A x`, usually with far more keys than counters, so the result depends
+//! on the assumptions of the solver:
 //!
 //! | solver | takes | finds | use it for |
 //! |---|---|---|---|
@@ -13,8 +13,8 @@
 //! | [`lsmr`](mod@lsmr), [`lsqr`](mod@lsqr) | any coefficients | the least-squares `x` of least length | signed counters |
 //! | [`omp`](mod@omp) | any coefficients | a few columns that explain most | few heavy keys |
 //!
-//! [`sparse`] finds the keys that can have mass at all; [`left_out`] tells which of them did better
-//! where nobody knows the truth. This crate knows no sketch: [`Columns`] come from elsewhere.
+//! [`sparse`] finds the keys that can have mass at all. [`left_out`] compares solvers without
+//! ground truth. This crate does not depend on any sketch: the caller fills the [`Columns`].
 //!
 //! Every result depends on the input alone, to the last bit: work is cut up by the size of the
 //! system, never by the number of threads, and sums are added in a fixed order.

@@ -1,5 +1,5 @@
-//! The two products of the system: `A x` (what the counters would hold) and `Aᵀ y` (what a key's
-//! counters add up to).
+//! The two products of the system: `A x` (the counters that `x` gives) and `Aᵀ y` (the sum of each
+//! key's counters).
 //!
 //! `Aᵀ y` *gathers*: each column reads its own few counters, so columns may be shared out among
 //! threads as one likes. `A x` *scatters*: columns add into counters that they share. Large systems

@@ -11,21 +11,21 @@ use crate::training::{Cancel, TrainBudget, TrainReport};
 #[derive(Clone, Copy, Debug)]
 enum Never {}
 
-/// Learned solver, which this build is without: it cannot be created.
+/// Stand-in for the learned solver: it cannot be created in this build.
 #[derive(Clone, Debug)]
 pub struct Solver(Never);
 
-/// Snapshot after the encoder, which this build is without.
+/// Stand-in for an encoded snapshot: it cannot be created in this build.
 #[derive(Clone, Debug)]
 pub struct Encoded(Never);
 
 impl Solver {
-    /// Fails with [`ConfigError::NotBuilt`].
+    /// Returns [`ConfigError::NotBuilt`].
     pub fn new(_: Shape, _: Config, _: u64) -> Result<Self, ConfigError> {
         Err(ConfigError::NotBuilt)
     }
 
-    /// Fails with [`ConfigError::NotBuilt`].
+    /// Returns [`ConfigError::NotBuilt`].
     pub fn from_safetensors(_: &[u8]) -> Result<Self, CheckpointError> {
         Err(ConfigError::NotBuilt.into())
     }

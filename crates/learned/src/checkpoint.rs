@@ -42,6 +42,7 @@ pub enum CheckpointError {
 pub enum Contents {
     /// Weights and random state: enough to decode, at a third of the size.
     Weights,
-    /// Also Adam's moments and step, so that training continues as if it had not stopped.
+    /// Weights, random state, and Adam's moments and step: training continues as if it had not
+    /// stopped.
     Training,
 }

@@ -1,4 +1,4 @@
-//! Sizes of the problem and of the network, and what training aims at.
+//! Sizes of the problem and of the network, and settings of training.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -145,11 +145,11 @@ pub enum ConfigError {
     /// A size is zero or over [`MAX_SIZE`].
     #[error("{field} is {value}, but must be from 1 to {most}")]
     Size {
-        /// Which size.
+        /// Name of the size.
         field: &'static str,
-        /// What was asked for.
+        /// Size that was asked for.
         value: usize,
-        /// The largest allowed.
+        /// Largest allowed value.
         most: usize,
     },
     /// The hidden dimension is odd or below 4.
@@ -158,21 +158,21 @@ pub enum ConfigError {
     /// The network would have more than [`MAX_PARAMETERS`] parameters.
     #[error("the network would have {parameters} parameters, more than {most}")]
     Parameters {
-        /// What the sizes amount to.
+        /// Number of parameters that these sizes would need.
         parameters: usize,
-        /// The largest allowed.
+        /// Largest allowed value.
         most: usize,
     },
     /// A real-valued setting is out of range or not a number.
     #[error("{field} is {value}, but must be from {low:e} to {high:e}")]
     Real {
-        /// Which setting.
+        /// Name of the setting.
         field: &'static str,
-        /// What was asked for.
+        /// Value that was asked for.
         value: f64,
-        /// The smallest allowed.
+        /// Smallest allowed value.
         low: f64,
-        /// The largest allowed.
+        /// Largest allowed value.
         high: f64,
     },
 }

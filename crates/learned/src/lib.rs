@@ -2,10 +2,10 @@
 //!
 //! # The question
 //!
-//! A sketch's counters are `y = A x`: `x` the frequencies of all known keys, `A` one column per
-//! key. There are more keys than counters, so infinitely many `x` fit. Classical solvers choose
-//! among them by a rule fixed beforehand; this one learns the rule from the stream's own snapshots,
-//! without ever seeing a true frequency (paper, section "Training Strategy").
+//! The counters of a sketch are `y = A x`, where `x` holds the frequencies of all known keys and
+//! `A` has one column per key. There are more keys than counters, so infinitely many `x` fit.
+//! Classical solvers choose among them by a fixed rule. This one learns the rule from the snapshots
+//! of the stream, without ever seeing a true frequency (paper, section "Training Strategy").
 //!
 //! # The network
 //!

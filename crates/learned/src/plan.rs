@@ -1,4 +1,4 @@
-//! How the keys are cut up: buckets, chunks of buckets, tasks of chunks.
+//! Division of the keys into buckets, chunks of buckets and tasks of chunks.
 //!
 //! A chunk is a few buckets that go through the head in one product. With 96 columns (three buckets
 //! of 32 samples) gemm is as fast as with more, and a chunk's outputs, 196 KB, stay in the

@@ -1,4 +1,4 @@
-//! What a solver is trained on.
+//! The input of training: snapshots of counters, columns and hot flags.
 
 use thiserror::Error;
 use ucl_equations::Columns;
@@ -37,47 +37,47 @@ pub enum ProblemError {
     /// The columns belong to a sketch with another number of counters.
     #[error("columns over {columns} counters, but the network was built for {rows} rows of {width}")]
     Columns {
-        /// Counters of the columns.
+        /// Number of counters that the columns refer to.
         columns: usize,
-        /// Rows of the network's sketch.
+        /// Number of rows of the network's sketch.
         rows: usize,
-        /// Width of the network's sketch.
+        /// Number of counters in a row of the network's sketch.
         width: usize,
     },
     /// The number of hot flags differs from the number of columns.
     #[error("{hot} hot flags for {columns} columns")]
     Hot {
-        /// Flags given.
+        /// Number of hot flags given.
         hot: usize,
-        /// Columns given.
+        /// Number of columns given.
         columns: usize,
     },
     /// A snapshot has the wrong number of counters.
     #[error("snapshot {snapshot} has {found} counters, not {expected}")]
     Counters {
-        /// Which snapshot of the window.
+        /// Position of the snapshot in the window, from 0.
         snapshot: usize,
-        /// Its counters.
+        /// Number of counters in the snapshot.
         found: usize,
-        /// The network's counters.
+        /// Number of counters that the network expects.
         expected: usize,
     },
     /// A snapshot holds a NaN or an infinity.
     #[error("snapshot {snapshot}: {what} is {value}")]
     NotFinite {
-        /// Which snapshot of the window.
+        /// Position of the snapshot in the window, from 0.
         snapshot: usize,
-        /// Which value.
+        /// Name of the value that is not finite.
         what: String,
-        /// What stands there.
+        /// The value found.
         value: f64,
     },
     /// A snapshot was encoded by a network of another size.
     #[error("a feature of {found} values, but the network's has {expected}")]
     Feature {
-        /// Values of the feature.
+        /// Number of values in the encoded snapshot.
         found: usize,
-        /// The network's hidden dimension.
+        /// Hidden dimension of the network.
         expected: usize,
     },
     /// The smallest weight is not a positive, finite number.

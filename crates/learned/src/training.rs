@@ -1,4 +1,4 @@
-//! What a training is given, and what it reports.
+//! Budget, cancellation and report of a training.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

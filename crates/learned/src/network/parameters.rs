@@ -1,4 +1,4 @@
-//! Where every weight sits in one flat vector, and what it is called in a checkpoint.
+//! Layout of the weights: the position of each in one flat vector, and its name in a checkpoint.
 //!
 //! One vector makes Adam one loop and a copy of the best weights one `clone`. The encoder comes
 //! first, then one *bucket block* (embedding and head) shared by all buckets, or one per bucket
