@@ -1,4 +1,4 @@
-//! The systems by name, with what each of them promises.
+//! Catalogue of all systems by name, with the guarantees of each.
 
 use ucl_data_plane::{ConfigError, KeyFormat, reserve};
 

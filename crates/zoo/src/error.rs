@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of building, filling and merging systems.
 
 use ucl_data_plane::{ConfigError, InsertError, KeyFormat, OutOfMemory};
 
@@ -9,9 +9,9 @@ pub enum Error {
     /// The memory budget is too small for this system.
     #[error("a budget of {budget} bytes is too small: at least {least} are needed")]
     Budget {
-        /// Asked for.
+        /// Budget in bytes that was asked for.
         budget: usize,
-        /// The smallest that works.
+        /// Smallest budget in bytes that works.
         least: usize,
     },
     /// A 32-bit counter overflowed.
@@ -34,14 +34,14 @@ pub enum Error {
     /// ([`Knowledge::Sample`](crate::Knowledge)).
     #[error("a learned oracle needs counts from earlier in the stream to train on")]
     NeedsSample,
-    /// Leave the paper's shapes, or choose one of its budgets.
+    /// The paper has no shape for this budget or key format.
     #[error(
         "the paper gives shapes for 16KB to 128KB in steps of 16KB and 4-byte keys, not for {budget} bytes and {keys}"
     )]
     NoPaperShape {
-        /// Asked for.
+        /// Budget in bytes that was asked for.
         budget: usize,
-        /// Asked for.
+        /// Key format that was asked for.
         keys: KeyFormat,
     },
     /// The systems to merge differ in kind, shape or seed.

@@ -1,4 +1,4 @@
-//! A key format in front of a system.
+//! Adapter that checks and hashes keys in front of a system.
 
 use std::any::Any;
 

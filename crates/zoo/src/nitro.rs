@@ -54,21 +54,21 @@ const CHECK_EVERY: u64 = 1 << 14;
 pub enum Mode {
     /// Sampling with a fixed probability.
     Fixed {
-        /// `p = 2^-shift`.
+        /// Exponent of the sampling probability `p = 2^-shift`.
         shift: u32,
     },
     /// No sampling until the guarantee holds with sampling too.
     AlwaysCorrect {
-        /// `p = 2^-shift` from then on.
+        /// Exponent of the sampling probability `p = 2^-shift` once the guarantee holds.
         shift: u32,
-        /// The error as a share of `√Σ f²`.
+        /// Guaranteed error as a share of `√Σ f²`.
         epsilon: f64,
     },
     /// Sampling that keeps the updates of an epoch below a limit.
     AlwaysLineRate {
-        /// Counters that may be updated per epoch.
+        /// Largest number of counter updates in an epoch.
         updates: u64,
-        /// `p = 2^-shift` in the first epoch.
+        /// Exponent of the sampling probability `p = 2^-shift` in the first epoch.
         shift: u32,
     },
 }

@@ -1,4 +1,4 @@
-//! What a system is built from.
+//! Input of every builder: budget, key format, seed and prior knowledge.
 
 use ucl_data_plane::{HashSeed, KeyFormat};
 

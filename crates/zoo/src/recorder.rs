@@ -1,5 +1,5 @@
-//! Which keys are there: a Bloom filter where the stream is seen, and the keys that it let through
-//! elsewhere.
+//! Record of the keys that occurred: a Bloom filter on the device that sees the stream, and the
+//! keys that it let through on the machine that answers.
 
 use hashbrown::HashTable;
 use ucl_data_plane::{BloomFilter, BloomKind, HashSeed, KeyHash, OutOfMemory};

@@ -1,4 +1,4 @@
-//! The two traits: what a system implements, and what its user sees.
+//! The traits [`Sketch`], which a system implements, and [`Rival`], which its user calls.
 
 use std::any::Any;
 

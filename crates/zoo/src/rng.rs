@@ -1,5 +1,5 @@
-//! SplitMix64 (Steele, Lea and Flood 2014): written out, for what a seed means must not change with
-//! a library.
+//! SplitMix64 (Steele, Lea and Flood 2014), written out so that the sequence of a seed does not
+//! change with the version of a library.
 
 /// A seeded source of random numbers, the same on every machine.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! Rows of 32-bit counters, one of each row to a key: what most of the systems are made of.
+//! Rows of 32-bit counters, of which a key uses one in each row. Most systems are built on them.
 //!
 //! Nothing wraps silently: a counter that would overflow is an [`Error::Overflow`].
 

@@ -1,4 +1,4 @@
-//! How frequent a key will be, from its bytes.
+//! Regression that predicts the frequency of a key from its bytes.
 //!
 //! A linear model of `log2(1 + count)`: one weight for each value of each half-byte, `32·N` in all
 //! for a key of `N` bytes (512 bytes of `f32` for a 4-byte key). It can learn that some prefixes,

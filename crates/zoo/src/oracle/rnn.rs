@@ -1,4 +1,4 @@
-//! What a recurrent network in front of a sketch costs.
+//! Recurrent network in front of a sketch, to measure its cost.
 //!
 //! The UCL-sketch paper measures the speed of learned sketches with "a simple two-layer RNN model"
 //! run once before each update. This is one: the key's bytes go in one after the other, scaled to
