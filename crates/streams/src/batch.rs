@@ -1,4 +1,4 @@
-//! Items by the thousand: one flat byte buffer instead of one allocation per key.
+//! Batches of items: one flat byte buffer instead of one allocation per key.
 //!
 //! A consumer asks [`Batch::fixed`] first. When all keys of the batch have one size they lie side
 //! by side, and a tight loop over `chunks_exact` (or a cast to `&[[u8; 4]]`) is possible; otherwise

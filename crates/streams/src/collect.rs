@@ -1,4 +1,4 @@
-//! Between decoders and consumer: gathers items into batches, keeps the accounts, and decides when
+//! Gathers the items of a decoder into batches for the consumer, keeps the totals, and decides when
 //! to stop.
 
 use std::num::NonZeroU64;

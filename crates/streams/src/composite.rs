@@ -1,5 +1,5 @@
-//! Keys of several parts: the parts as one record of CSV (RFC 4180), which is one key for any
-//! combination of parts, and which people and programs can read.
+//! Keys of several parts, written as one record of CSV (RFC 4180): different parts give different
+//! keys, and both people and programs can read them.
 
 use std::fmt::Display;
 

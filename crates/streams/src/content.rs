@@ -1,5 +1,5 @@
-//! What a file holds, by its first bytes: so that a capture, an archive or a saved state is never
-//! counted as lines of text.
+//! Recognition of a file's content by its first bytes, so that a capture, an archive or a saved
+//! state is never counted as lines of text.
 
 use std::fmt;
 use std::fs::File;

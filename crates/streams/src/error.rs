@@ -1,5 +1,4 @@
-//! What can go wrong, one type a phase: writing down a stream ([`SpecError`]), and reading it
-//! ([`ReadError`]).
+//! Errors of describing a stream ([`SpecError`]) and of reading it ([`ReadError`]).
 
 use std::{fmt, io};
 
@@ -18,67 +17,67 @@ pub enum SpecError {
     /// The format has no known name, or its argument is missing.
     #[error("`{given}` is not a format; formats are: {FORMATS}")]
     Format {
-        /// What was given.
+        /// Text that was given.
         given: String,
     },
     /// The format is known, but its argument is invalid.
     #[error("format `{given}`: {problem}; formats are: {FORMATS}")]
     FormatArgument {
-        /// What was given.
+        /// Text that was given.
         given: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
     /// The weight does not fit the format.
     #[error("weight `{given}` does not fit format `{format}`: {expected}")]
     Weight {
-        /// What was given.
+        /// Text that was given.
         given: String,
-        /// The format it was given for.
+        /// Format in use.
         format: String,
-        /// What that format takes.
+        /// Description of the weights that the format accepts.
         expected: &'static str,
     },
     /// A column was given by name, but the table has no header row.
     #[error("column `{column}` is given by name, but a table without a header row has only column numbers")]
     NoHeader {
-        /// The column asked for.
+        /// Column that was asked for.
         column: String,
     },
     /// The arguments of a generator are invalid.
     #[error("generator `{given}`: {problem}; generators are: {GENERATORS} (a file of this name: ./{given})")]
     Generator {
-        /// What was given.
+        /// Text that was given.
         given: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
     /// The delimiter is not a single character of ASCII.
     #[error("delimiter `{given}`: give one ASCII character, or `tab`; not a quote or the end of a line")]
     Delimiter {
-        /// What was given.
+        /// Text that was given.
         given: String,
     },
     /// The format has no delimiter.
     #[error("format `{format}` has no delimiter; csv, tsv and field have one")]
     NoDelimiter {
-        /// The format it was given for.
+        /// Format in use.
         format: String,
     },
     /// The format needs a part that this build was made without.
     #[error("format `{format}`: this build cannot read Parquet files; build it with `--features parquet`")]
     NotBuiltIn {
-        /// The format.
+        /// Format that was asked for.
         format: String,
     },
     /// The text is not a key of this format.
     #[error("`{given}` is not a key of format `{format}`: {expected}")]
     Key {
-        /// What was given.
+        /// Text that was given.
         given: String,
-        /// The format it was given for.
+        /// Format in use.
         format: String,
-        /// What such a key looks like.
+        /// Example of a key of this format.
         expected: String,
     },
 }
@@ -110,7 +109,7 @@ pub enum BadReason {
     /// The key is longer than 65,535 bytes.
     #[error("the key has {bytes} bytes, the limit is {MAX_KEY_BYTES}")]
     KeyTooLong {
-        /// Its length.
+        /// Length of the key in bytes.
         bytes: usize,
     },
     /// The line, row or packet is longer than [`MAX_RECORD_BYTES`](crate::MAX_RECORD_BYTES).
@@ -119,9 +118,9 @@ pub enum BadReason {
     /// The key does not have the size that all keys must have.
     #[error("the key has {bytes} bytes, and every key must have {wanted}")]
     KeySize {
-        /// Its length.
+        /// Length of the key in bytes.
         bytes: usize,
-        /// The length that was promised.
+        /// Required length in bytes.
         wanted: usize,
     },
     /// The row has more than [`MAX_COLUMNS`](crate::MAX_COLUMNS) columns.
@@ -130,9 +129,9 @@ pub enum BadReason {
     /// The line or row ends before the wanted column.
     #[error("the record has {found} columns, and column {wanted} is needed")]
     MissingColumn {
-        /// The column's number, from 1.
+        /// Number of the column that was asked for, from 1.
         wanted: usize,
-        /// How many columns there are.
+        /// Number of columns in the row.
         found: usize,
     },
     /// The input ends inside a quoted field.
@@ -144,15 +143,15 @@ pub enum BadReason {
     /// The JSON document has nothing at the path.
     #[error("the JSON document has nothing at `{pointer}`")]
     NothingAtPointer {
-        /// The pointer.
+        /// Path that was asked for.
         pointer: String,
     },
     /// The JSON document has a value there that is neither a string nor a number.
     #[error("the JSON document has {found} at `{pointer}`, not a string or a number")]
     NotAKey {
-        /// The pointer.
+        /// Path that was asked for.
         pointer: String,
-        /// What is there.
+        /// Type of the value found.
         found: &'static str,
     },
     /// The line is not in the combined log format.
@@ -164,34 +163,34 @@ pub enum BadReason {
     /// The weight is not a decimal number.
     #[error("weight `{text}` is not a number from 0 to {MAX_WEIGHT}")]
     Weight {
-        /// The text found.
+        /// Text of the weight.
         text: String,
     },
     /// The weight is not a whole number after scaling.
     #[error("weight `{text}` is not a whole number{}", at_scale(*scale))]
     Fraction {
-        /// The text found.
+        /// Text of the weight.
         text: String,
-        /// What it was multiplied by.
+        /// Scale in use.
         scale: u64,
-        /// The next scale that makes it whole, if there is one.
+        /// Smallest scale that makes the weight whole, if there is one.
         needed: Option<u64>,
     },
     /// The weight is over the limit.
     #[error("weight `{text}`{} is over the limit of {MAX_WEIGHT}", at_scale(*scale))]
     WeightTooLarge {
-        /// The text found.
+        /// Text of the weight.
         text: String,
-        /// What it was multiplied by.
+        /// Scale in use.
         scale: u64,
     },
     /// All weights together are over the limit.
     #[error("with its weight of {weight}, all weights together are over the limit of {MAX_WEIGHT}")]
     TotalWeight {
-        /// The weight that is too much.
+        /// Weight of the item that exceeded the limit.
         weight: u64,
     },
-    /// This reader does not know the link layer of the capture's interface.
+    /// The link layer of the capture is not supported.
     #[error(
         "link type {0} is not supported (supported: Ethernet 1, raw IP 12/14/101/228/229, Linux cooked 113/276, \
          null/loopback 0/108)"
@@ -200,9 +199,9 @@ pub enum BadReason {
     /// The packet was captured only in part, and the part that holds the key is missing.
     #[error("only {captured} bytes of the packet were captured, which cuts off {missing}")]
     PacketCut {
-        /// Captured bytes.
+        /// Number of bytes captured.
         captured: usize,
-        /// What is missing.
+        /// Name of the part that is missing.
         missing: &'static str,
     },
     /// The packet's headers are malformed.
@@ -235,20 +234,20 @@ pub enum ReadErrorKind {
     /// The file could not be opened.
     #[error("cannot open {input}: {error}")]
     Open {
-        /// The file.
+        /// Name of the file.
         input: String,
-        /// The system's answer.
+        /// Error reported by the operating system.
         #[source]
         error: io::Error,
     },
     /// The system reported an error while reading.
     #[error("cannot read {input} after {offset} bytes: {error}")]
     Io {
-        /// The file.
+        /// Name of the file.
         input: String,
-        /// Bytes of the file read so far.
+        /// Number of bytes read before the error.
         offset: u64,
-        /// The system's answer.
+        /// Error reported by the operating system.
         #[source]
         error: io::Error,
     },
@@ -263,20 +262,20 @@ pub enum ReadErrorKind {
     /// The header row has no such column.
     #[error("{input} has no column `{column}`; its columns are: {available}")]
     NoColumn {
-        /// The file.
+        /// Name of the file.
         input: String,
-        /// The column asked for.
+        /// Column that was asked for.
         column: String,
-        /// The header row.
+        /// Columns of the header row.
         available: String,
     },
     /// The input has content that this format cannot read, unless
     /// [`ReadOptions::raw`](crate::ReadOptions::raw) is set.
     #[error("{input} is {content}")]
     Content {
-        /// The file.
+        /// Name of the file.
         input: String,
-        /// What it is.
+        /// Kind of content found.
         content: Content,
     },
     /// The options contradict each other: the weight is for another format than the one in use (see

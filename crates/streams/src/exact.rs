@@ -1,4 +1,4 @@
-//! Exact counts: the ground truth that estimates are held against, and the plain hash map they must
+//! Exact counts in a hash map: the ground truth for estimates, and the memory that a sketch must
 //! beat.
 
 use foldhash::fast::FixedState;

@@ -1,5 +1,5 @@
-//! From what a user names to files: folders and patterns become the files in them, in an order
-//! that does not depend on the system.
+//! Replaces folders and patterns by the files in them, in an order that does not depend on the
+//! system.
 
 use std::io;
 use std::path::{Path, PathBuf};

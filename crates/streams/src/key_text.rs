@@ -1,4 +1,4 @@
-//! Keys for people: [`Format::key_display`] and its inverse [`Format::parse_key`].
+//! Keys as readable text: [`Format::key_display`] and its inverse [`Format::parse_key`].
 //!
 //! Each format has a plain way to write its keys (numbers, addresses, text); the empty text is
 //! `""`. A key of several parts is written as a record of CSV: `alice,/index.html`. A key that

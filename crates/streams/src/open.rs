@@ -1,5 +1,5 @@
-//! From a name to plain bytes: opening, counting, decompression by content, and reads that a Ctrl-C
-//! can end.
+//! Opens inputs: counts the stored bytes, decompresses by content, and lets a Ctrl-C end a waiting
+//! read.
 
 use std::cell::Cell;
 use std::fs::File;

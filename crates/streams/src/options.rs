@@ -1,4 +1,4 @@
-//! How to read, and what came of it.
+//! Options of a read, its progress and its summary.
 
 use std::fmt;
 use std::num::NonZeroU64;

@@ -1,4 +1,4 @@
-//! Where a stream comes from: a file, standard input, or a generator.
+//! Sources of a stream: a file, standard input, or a generator.
 
 use std::fmt;
 use std::path::PathBuf;

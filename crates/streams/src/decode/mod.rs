@@ -1,4 +1,4 @@
-//! From bytes to keys: one decoder a format, all of the same shape.
+//! Decoders from bytes to keys, one for each format, all with the same interface.
 //!
 //! Decoders are *pushed* bytes and keep whatever state they need between two windows. None of them
 //! reads by itself, so none can block, and how the input was cut into windows cannot be seen in the

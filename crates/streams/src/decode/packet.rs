@@ -1,4 +1,4 @@
-//! From a captured frame to a key: link layers, VLAN tags, IPv4, IPv6 with extension headers,
+//! Extracts the key of a captured frame: link layers, VLAN tags, IPv4, IPv6 with extension headers,
 //! ports.
 //!
 //! Headers are sliced laxly, because captures are often cut to a snap length: whatever the key

@@ -9,9 +9,9 @@ use std::str::FromStr;
 pub enum LogField {
     /// `ip`: address or name of the client.
     Ip,
-    /// `user`: `-` if nobody has logged in.
+    /// `user`: name of the user, `-` if nobody has logged in.
     User,
-    /// `time`: as written, such as `10/Oct/2000:13:55:36 -0700`.
+    /// `time`: date and time as written, such as `10/Oct/2000:13:55:36 -0700`.
     Time,
     /// `day`: the date of `time`.
     Day,
@@ -21,19 +21,19 @@ pub enum LogField {
     Minute,
     /// `request`: the whole request line.
     Request,
-    /// `method`: `-` if the request is malformed.
+    /// `method`: first word of the request, `-` if the request is malformed.
     Method,
-    /// `url`: as requested; `-` if the request is malformed.
+    /// `url`: address as requested, `-` if the request is malformed.
     Url,
     /// `path`: the URL up to `?`.
     Path,
-    /// `status`: three digits.
+    /// `status`: status code of the answer, three digits.
     Status,
     /// `bytes`: size of the answer, `-` for none.
     Bytes,
-    /// `referer`.
+    /// `referer`: address of the page that linked here, `-` for none.
     Referer,
-    /// `agent`: the browser.
+    /// `agent`: name of the browser or program that asked.
     Agent,
 }
 

@@ -1,4 +1,4 @@
-//! Where the key of a record is: the format, and the place of the weight beside it.
+//! Formats of an input: the place of the key, and of the weight, in each record.
 
 mod column;
 mod log_field;
@@ -15,7 +15,7 @@ pub use pattern::Pattern;
 
 use crate::{MAX_KEY_BYTES, MAX_PARTS, SpecError, composite};
 
-/// How an input is split into keys.
+/// Format of an input: how it is split into records, and which part of a record is the key.
 ///
 /// | format | key | records without a key |
 /// |---|---|---|
@@ -59,28 +59,28 @@ use crate::{MAX_KEY_BYTES, MAX_PARTS, SpecError, composite};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Format {
-    /// `lines`.
+    /// `lines`: the whole line.
     #[default]
     Lines,
-    /// `field:N`, from 1; at least one number.
+    /// `field:N`: columns between blanks, by number from 1. There is at least one.
     Field(Vec<usize>),
-    /// `csv:COLUMN`; at least one column.
+    /// `csv:COLUMN`: columns of a table with commas. There is at least one.
     Csv(Vec<Column>),
-    /// `tsv:COLUMN`; at least one column.
+    /// `tsv:COLUMN`: columns of a table with tabs. There is at least one.
     Tsv(Vec<Column>),
-    /// `jsonl:PATH`; at least one path.
+    /// `jsonl:PATH`: values of a JSON document in each line. There is at least one path.
     Jsonl(Vec<JsonPointer>),
-    /// `regex:PATTERN`.
+    /// `regex:PATTERN`: a group of the first match in a line.
     Regex(Pattern),
-    /// `combined:FIELD`; at least one field.
+    /// `combined:FIELD`: fields of a web server's log. There is at least one.
     Combined(Vec<LogField>),
-    /// `fimi`.
+    /// `fimi`: every blank-separated token.
     Fimi,
-    /// `records:BYTES`, from 1 to 65,535.
+    /// `records:BYTES`: binary records of one size, from 1 to 65,535 bytes.
     Records(usize),
-    /// `pcap` and pcapng; at least one part.
+    /// `pcap[:PART]`: parts of the packets of a capture. There is at least one.
     Pcap(Vec<PacketKey>),
-    /// `parquet:COLUMN`; at least one column.
+    /// `parquet:COLUMN`: columns of a Parquet file. There is at least one.
     Parquet(Vec<Column>),
 }
 

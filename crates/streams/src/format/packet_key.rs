@@ -1,4 +1,4 @@
-//! Which part of a packet is the key.
+//! Parts of a packet that can be the key.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// ports and for fragments other than the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PacketKey {
-    /// `5tuple`: 13 or 37 bytes.
+    /// `5tuple`: addresses, ports and protocol, 13 or 37 bytes.
     #[default]
     FiveTuple,
     /// `flow`: a five-tuple with the lower address and port first, so that both directions of a
@@ -24,9 +24,9 @@ pub enum PacketKey {
     SourceNet(Prefix),
     /// `dst/24`: the network of the destination address, 4 or 16 bytes.
     DestinationNet(Prefix),
-    /// `srcport`: 2 bytes.
+    /// `srcport`: the source port, 2 bytes.
     SourcePort,
-    /// `dstport`: 2 bytes.
+    /// `dstport`: the destination port, 2 bytes.
     DestinationPort,
     /// `proto`: the number of the protocol inside IP, 1 byte.
     Protocol,

@@ -1,5 +1,4 @@
-//! Seeded streams out of thin air, for demonstrations, tests and experiments that anyone can
-//! repeat.
+//! Seeded generators of streams, for demonstrations, tests and experiments that anyone can repeat.
 //!
 //! | generator | keys | default |
 //! |---|---|---|
@@ -38,16 +37,16 @@ use crate::format::{Format, PacketKey};
 pub enum Generator {
     /// `zipf:SKEW[:ITEMS[:KEYS]]`.
     Zipf {
-        /// The exponent, 0 to [`ZipfKeys::MAX_SKEW`].
+        /// Exponent of the distribution, from 0 to [`ZipfKeys::MAX_SKEW`].
         skew: f64,
-        /// How many items.
+        /// Number of items.
         items: u64,
-        /// How many keys to draw from, 1 to [`ZipfKeys::MAX_KEYS`].
+        /// Number of keys to draw from, from 1 to [`ZipfKeys::MAX_KEYS`].
         keys: u64,
     },
     /// `caida-like[:PACKETS]`.
     CaidaLike {
-        /// How many packets.
+        /// Number of packets.
         packets: u64,
     },
 }
