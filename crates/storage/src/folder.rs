@@ -1,4 +1,4 @@
-//! A folder on disk.
+//! Storage in a folder on disk.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -9,7 +9,7 @@ use crate::{Storage, check_name};
 /// Held while the folder is in use.
 const LOCK: &str = ".lock";
 
-/// A folder on disk, used by one process at a time.
+/// Folder on disk, used by one process at a time.
 ///
 /// ```
 /// use ucl_storage::{Folder, Storage};
@@ -30,7 +30,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder, which is created if it is not there.
+    /// Opens a folder, and creates it if it does not exist.
     ///
     /// # Errors
     /// If it cannot be created, or another process uses it.
@@ -54,7 +54,7 @@ impl Folder {
         Ok(Self { path, open: None, _lock: lock })
     }
 
-    /// The folder's path.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }

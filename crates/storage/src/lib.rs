@@ -1,9 +1,9 @@
 //! Files that survive crashes, behind a small trait.
 //!
-//! An agent and a collector must not lose what they acknowledged. They write through [`Storage`]:
-//! files that grow ([`Storage::append`], durable after [`Storage::sync`]) and files that change as
-//! a whole ([`Storage::replace`], atomic and durable). [`Folder`] is a folder on disk. [`SimDisk`]
-//! is a disk for tests, which crashes at any write, tears what was not synced, and fills up.
+//! An agent and a collector must not lose acknowledged data. They write through [`Storage`]: files
+//! that grow ([`Storage::append`], durable after [`Storage::sync`]) and files that change as a
+//! whole ([`Storage::replace`], atomic and durable). [`Folder`] is a folder on disk. [`SimDisk`]
+//! simulates a disk for tests: it crashes at any write, tears unsynced data, and fills up.
 //!
 //! ```
 //! use ucl_storage::{SimDisk, Storage};
@@ -27,10 +27,10 @@ use std::io;
 pub use folder::Folder;
 pub use sim::SimDisk;
 
-/// The longest name of a file.
+/// Largest length of a file name in bytes.
 pub const MAX_NAME: usize = 200;
 
-/// A flat folder of files.
+/// Flat folder of files.
 ///
 /// After an error of [`Storage::append`] the file may end with a part of the bytes: truncate it
 /// before the next append. After an error of [`Storage::sync`] nothing is known of the bytes since
@@ -39,26 +39,26 @@ pub trait Storage {
     /// Returns the names of all files, sorted.
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// Returns the bytes of a file, or `None` if there is none of this name.
+    /// Returns the content of a file, or `None` if it does not exist.
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
 
     /// Returns `length` bytes of a file from `offset` on.
     fn read_at(&self, name: &str, offset: u64, length: usize) -> io::Result<Vec<u8>>;
 
-    /// Appends bytes to a file, which is created if it is not there.
+    /// Appends bytes to a file, and creates it if it does not exist.
     fn append(&mut self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
     /// Returns once everything appended to the file is on the disk, its name included.
     fn sync(&mut self, name: &str) -> io::Result<()>;
 
-    /// Cuts a file to this length, on the disk too.
+    /// Shortens a file to this length, and returns once that is on the disk.
     fn truncate(&mut self, name: &str, length: u64) -> io::Result<()>;
 
     /// Replaces a file by these bytes, on the disk too. After a crash it is the old one or the new
     /// one, whole.
     fn replace(&mut self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
-    /// Removes a file, if it is there. After a crash it may be there again.
+    /// Removes a file, if it exists. After a crash it may exist again.
     fn remove(&mut self, name: &str) -> io::Result<()>;
 }
 

@@ -1,4 +1,4 @@
-//! A disk for tests: it crashes, tears and fills up, and a seed decides how.
+//! Simulated disk for tests: it crashes, tears writes and fills up, as a seed decides.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{Storage, check_name};
 
-/// A simulated disk. Clones are the same disk.
+/// Simulated disk. All clones share one state.
 ///
 /// Every write (append, sync, truncate, replace, remove) is a place where it can crash: see
 /// [`SimDisk::crash_after`]. From a crash to [`SimDisk::reboot`] every call fails. What was
@@ -100,28 +100,28 @@ impl SimDisk {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets so many more writes pass, and crashes in the middle of the next.
+    /// Crashes in the middle of a write, after this number of further writes.
     pub fn crash_after(&self, writes: u64) {
         let mut disk = self.disk();
         disk.crash_at = Some(disk.writes + writes);
     }
 
-    /// Crashes now.
+    /// Crashes the disk now.
     pub fn crash(&self) {
         self.disk().crashed = true;
     }
 
-    /// Whether it has crashed.
+    /// Returns true if the disk has crashed and was not started again.
     pub fn is_crashed(&self) -> bool {
         self.disk().crashed
     }
 
-    /// Writes so far.
+    /// Number of writes so far.
     pub fn writes(&self) -> u64 {
         self.disk().writes
     }
 
-    /// Starts again after a crash, with what survived it.
+    /// Starts the disk again after a crash, with the data that survived.
     pub fn reboot(&self) {
         let mut disk = self.disk();
         disk.crashed = false;
@@ -148,24 +148,24 @@ impl SimDisk {
         }
     }
 
-    /// Loses every file: another disk was put in its place.
+    /// Removes every file, as if the disk had been replaced.
     pub fn wipe(&self) {
         let mut disk = self.disk();
         disk.files.clear();
         disk.removed.clear();
     }
 
-    /// Sets how many bytes it can hold in all; `None` for any number.
+    /// Sets the capacity in bytes; `None` for no limit.
     pub fn set_room(&self, bytes: Option<usize>) {
         self.disk().room = bytes;
     }
 
-    /// Bytes of all files.
+    /// Total size of all files in bytes.
     pub fn used(&self) -> usize {
         self.disk().used()
     }
 
-    /// Changes the bytes of a file behind everybody's back, if it is there.
+    /// Changes the bytes of a file without its writer's knowledge, if the file exists.
     pub fn damage(&self, name: &str, damage: impl FnOnce(&mut Vec<u8>)) {
         if let Some(file) = self.disk().files.get_mut(name) {
             damage(&mut file.bytes);
@@ -173,7 +173,7 @@ impl SimDisk {
         }
     }
 
-    /// Returns a copy of the disk as it is, as a backup or a cloned machine would have it.
+    /// Returns a copy of the disk in its present state, like a backup or a cloned machine.
     pub fn copied(&self, seed: u64) -> Self {
         let copy = Self::new(seed);
         copy.disk().files = self.disk().files.clone();

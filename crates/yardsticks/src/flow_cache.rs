@@ -24,7 +24,7 @@ impl<const N: usize> FlowCache<N> {
         Self { sets: vec![[([0; N], 0); WAYS]; sets], hasher: FixedState::with_seed(1) }
     }
 
-    /// Counts one item. A key that has to go is given to `leave` with its count.
+    /// Counts one item. Calls `leave` with the key and count that had to make room, if any.
     #[inline]
     pub fn insert(&mut self, key: &[u8; N], leave: impl FnOnce(&[u8; N], u32)) {
         let hash = self.hasher.hash_one(key);
@@ -46,7 +46,7 @@ impl<const N: usize> FlowCache<N> {
         }
     }
 
-    /// Returns the sum of the counts it holds.
+    /// Returns the sum of all counts in the cache.
     pub fn weight(&self) -> u64 {
         self.sets.iter().flatten().map(|&(_, count)| u64::from(count)).sum()
     }

@@ -2,9 +2,9 @@
 
 use ucl_streams::{SplitMix64, ZipfKeys};
 
-/// Items of the stream.
+/// Number of items in the stream.
 pub const ITEMS: usize = 2_000_000;
-/// Keys to draw from; about 82,500 of them occur.
+/// Number of keys to draw from; about 82,500 of them occur.
 pub const KEYS: u64 = 100_000;
 
 /// Returns the stream with keys of 4 bytes: Zipf(1.1).

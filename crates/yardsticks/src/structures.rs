@@ -1,4 +1,4 @@
-//! The yardsticks. Each takes in every key once and asserts that it counted as many items.
+//! Structures to compare with. Each inserts every key once and asserts the number of items counted.
 
 use std::hash::Hash;
 use std::hint::black_box;
