@@ -1,10 +1,9 @@
 //! Measurements of UCL-sketch and other sketches: systems, metrics, experiments and plots.
 //!
-//! Every comparison of this project goes through here, so that all systems are held to the same
-//! account: the same stream item by item (never totals), the same [memory
-//! accounting](ucl_data_plane::Memory), the same [metrics] over all distinct keys, and beside the
-//! errors the whole price: uplink as really encoded, the control plane's memory, time to insert,
-//! train and decode.
+//! Every comparison of this project runs here, under the same conditions for all systems: the same
+//! stream item by item (never totals), the same [memory accounting](ucl_data_plane::Memory), and
+//! the same [metrics] over all distinct keys. Beside the errors, every cost is measured: the
+//! encoded uplink, the memory of the control plane, and the time to insert, train and decode.
 //!
 //! ```text
 //! Source -> Recording (stream + exact counts) -> Experiment: methods × budgets × seeds -> Row -> Summary -> table, plot
@@ -12,11 +11,11 @@
 //!                                Registry: name -> Method -> Box<dyn System>
 //! ```
 //!
-//! - [`System`] is what a measured system implements; [`Registry`] has them by name, and other
-//!   crates add theirs to it.
-//! - [`Experiment`] runs them; [`Row`] is one line of results; [`plot`](mod@plot) draws rows.
-//! - [`specs`] has the paper's experiments, one file each; [`reproduce`] runs them, stores, resumes
-//!   and reports.
+//! - [`System`] is the trait of a measured system. [`Registry`] finds systems by name; other crates
+//!   can add their own.
+//! - [`Experiment`] runs them. [`Row`] is the result of one run, and [`plot`](mod@plot) draws rows.
+//! - [`specs`] has the experiments of the paper, one file each. [`reproduce`] runs them, stores and
+//!   resumes results, and writes the report.
 //!
 //! ```
 //! use ucl_lab::{Options, Recording, Registry, measure};

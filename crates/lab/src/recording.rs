@@ -1,4 +1,4 @@
-//! A stream held in memory, with its exact counts: read once, measured many times.
+//! Streams in memory with their exact counts, read once and measured many times.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

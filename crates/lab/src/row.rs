@@ -1,4 +1,4 @@
-//! One line of results.
+//! Result of one run.
 
 use std::collections::BTreeMap;
 

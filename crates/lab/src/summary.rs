@@ -1,4 +1,4 @@
-//! Rows of several seeds, drawn together.
+//! Mean and spread of results over several seeds.
 
 use crate::row::Row;
 

@@ -1,4 +1,4 @@
-//! What a measured system is: it takes a stream, answers for any key, and accounts for its bytes.
+//! Interface of a measured system: it takes a stream, answers for any key, and reports its bytes.
 
 use std::collections::BTreeMap;
 
@@ -192,9 +192,9 @@ pub enum SystemError {
     /// The method cannot count such keys.
     #[error("{method} counts keys of 4, 8, 13 or 16 bytes, not {keys}")]
     Keys {
-        /// The method.
+        /// Name of the method.
         method: &'static str,
-        /// The keys of the stream.
+        /// Format of the keys in the stream.
         keys: KeyFormat,
     },
     /// A message was lost or damaged. It never left this process, so this is our bug.

@@ -1,4 +1,4 @@
-//! From figures to places, and which of them get a tick.
+//! Axes: positions of values, and choice of ticks.
 
 use super::numbers::{decades, tick};
 

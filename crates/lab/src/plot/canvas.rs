@@ -1,4 +1,4 @@
-//! Just enough SVG for figures: lines, boxes, marks and words, in pixels.
+//! Minimal SVG canvas for figures: lines, boxes, marks and words, in pixels.
 //!
 //! By hand rather than by a plotting library: the few shapes of a figure are a hundred lines, and
 //! text stays text in the reader's font.

@@ -55,18 +55,18 @@ pub struct Panel {
 pub enum Content {
     /// Lines over a common axis.
     Lines {
-        /// Across.
+        /// Horizontal axis.
         x: Axis,
-        /// Up.
+        /// Vertical axis.
         y: Axis,
-        /// The lines.
+        /// Lines in the order of the legend.
         lines: Vec<Line>,
     },
     /// Horizontal bars, one for each name.
     Bars {
-        /// Across.
+        /// Horizontal axis.
         x: Axis,
-        /// Names and figures.
+        /// Name and value of each bar.
         bars: Vec<(String, Spread)>,
     },
 }

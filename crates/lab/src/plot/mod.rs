@@ -34,9 +34,9 @@ pub enum PlotError {
     /// The file could not be written.
     #[error("cannot write {}: {why}", path.display())]
     Write {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's answer.
+        /// Error reported by the operating system.
         why: std::io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! How the lines of a figure are told apart.
+//! Colours and marks of the lines of a figure.
 
 /// Colours that can be told apart, also by most who do not see all of them.
 const COLOURS: [&str; 10] =

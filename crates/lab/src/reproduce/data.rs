@@ -1,4 +1,4 @@
-//! The paper's data: found in a folder, checked against what is known of it, or replaced by
+//! Datasets of the paper: found in a folder and checked against their known digests, or replaced by
 //! something generated that says so.
 //!
 //! | dataset | files | without one |

@@ -1,4 +1,4 @@
-//! Where and when something was measured.
+//! Machine, program and time of a measurement.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! What a spec plans, and what came of it.
+//! Jobs of a spec and their outcomes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -62,17 +62,17 @@ pub enum ReproduceError {
     /// A file could not be written.
     #[error("cannot write {}: {why}", path.display())]
     Write {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// Error reported by the operating system.
         why: std::io::Error,
     },
     /// A stored result could not be read.
     #[error("cannot read {}: {why}", path.display())]
     Store {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the problem.
         why: String,
     },
     /// A figure could not be drawn or written.

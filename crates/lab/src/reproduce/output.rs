@@ -1,4 +1,4 @@
-//! Everything a run leaves behind: tables, figures, the report and the dated result.
+//! Files that a run writes: tables, figures, the report and the dated result.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Runs jobs, and stores what they found.
+//! Runs jobs and stores their outcomes.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -39,11 +39,11 @@ pub enum Event<'a> {
     Begin {
         /// The spec.
         spec: &'a Spec,
-        /// Jobs to do.
+        /// Number of jobs to run.
         jobs: usize,
-        /// Jobs done before.
+        /// Number of jobs finished in an earlier run.
         done: usize,
-        /// Methods that nobody has registered.
+        /// Names of planned methods that are not registered.
         missing: &'a [String],
     },
     /// Start of a job.
@@ -55,7 +55,7 @@ pub enum Event<'a> {
     },
     /// End of a job.
     Done {
-        /// What came of it.
+        /// Outcome of the job.
         outcome: &'a Outcome,
     },
 }

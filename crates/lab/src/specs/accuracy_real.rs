@@ -6,7 +6,7 @@ use super::common::{ERRORS, SYSTEMS, by_memory, compare, error_figure, kilobytes
 use super::{Presentation, Spec};
 use crate::reproduce::{Dataset, Job, Outcome, Scope};
 
-/// The spec.
+/// Definition of the experiment.
 pub const SPEC: Spec = Spec {
     name: "accuracy-real",
     title: "Accuracy on real streams",

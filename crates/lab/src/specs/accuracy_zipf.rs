@@ -6,7 +6,7 @@ use super::common::{SYSTEMS, compare, kilobytes};
 use super::{Presentation, Spec};
 use crate::reproduce::{Dataset, Extent, Job, Outcome, Scope};
 
-/// The spec.
+/// Definition of the experiment.
 pub const SPEC: Spec = Spec {
     name: "accuracy-zipf",
     title: "Accuracy on Zipf streams",

@@ -1,5 +1,5 @@
-//! What the paper prints, beside what was measured here, and why the two differ where that is
-//! known.
+//! Tables of the paper's printed figures beside our own, with the reason of a difference where it
+//! is known.
 
 use super::common::mean;
 use crate::reproduce::{Cell, Outcome, Table, paper};

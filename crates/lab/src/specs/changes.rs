@@ -8,7 +8,7 @@ use crate::changes::{Change, ChangesOptions, Subject, changes};
 use crate::plot::{Axis, Figure, Line, Panel, Point};
 use crate::reproduce::{Cell, Dataset, Finding, Job, Outcome, Scope, Table};
 
-/// The spec.
+/// Definition of the experiment.
 pub const SPEC: Spec = Spec {
     name: "changes",
     title: "When the sketch changes in mid-stream",

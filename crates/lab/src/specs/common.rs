@@ -1,5 +1,5 @@
-//! What the specs share: a job that measures one method, groups of outcomes, tables and panels of
-//! them.
+//! Shared parts of the specs: a job that measures one method, groups of outcomes, and tables and
+//! panels of them.
 
 use ucl_sketch::Bytes;
 

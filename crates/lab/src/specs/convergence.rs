@@ -6,7 +6,7 @@ use super::{Presentation, Spec};
 use crate::plot::{Axis, Figure, Line, Panel, Point};
 use crate::reproduce::{Cell, Dataset, Job, Outcome, Scope, Table};
 
-/// The spec.
+/// Definition of the experiment.
 pub const SPEC: Spec = Spec {
     name: "convergence",
     title: "Convergence of training",

@@ -1,4 +1,4 @@
-//! `drift`: what a stream that changes under way does to the answers (paper: table `tab:burst`).
+//! `drift`: errors on a stream that changes in the middle (paper: table `tab:burst`).
 //!
 //! The paper's procedure, as far as it tells: 15% of the keys are chosen. *Temporal*: from some
 //! moment on each of their occurrences counts 2, 10, 20 or 50 times. *Spatial*: from then on the
@@ -21,7 +21,7 @@ use crate::plot::{Axis, Figure, Line, Panel, Point};
 use crate::recording::Recording;
 use crate::reproduce::{Cell, Dataset, Finding, Job, Outcome, Scope, Table, paper};
 
-/// The spec.
+/// Definition of the experiment.
 pub const SPEC: Spec = Spec {
     name: "drift",
     title: "Streams that change",

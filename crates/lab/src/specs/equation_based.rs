@@ -7,7 +7,7 @@ use super::{Presentation, Spec};
 use crate::plot::{Axis, Figure, Panel};
 use crate::reproduce::{Cell, Dataset, Job, Outcome, Scope, Table};
 
-/// The spec.
+/// Definition of the experiment.
 pub const SPEC: Spec = Spec {
     name: "equation-based",
     title: "Systems that solve equations",

@@ -1,11 +1,10 @@
-//! `frontier`: accuracy against uplink against memory, with the two ways to make no error beside
-//! it.
+//! `frontier`: accuracy against uplink and memory, beside two exact methods.
 //!
-//! Three prices buy accuracy: bytes where the stream is seen, bytes sent, and work behind. The
-//! figure has a panel a memory: across the bytes sent per item, up the AAE. A line joins the
-//! intervals of one mode, from frequent cuts (right) to rare ones (left); EM's joins counter
-//! widths. `send-keys` sends every key and makes no error; `exact-map` sends nothing and makes none
-//! either, where it fits.
+//! Accuracy has three prices: memory on the device that sees the stream, bytes sent, and work on
+//! the server. The figure has one panel for each budget, with the bytes sent per item on the
+//! horizontal axis and the AAE on the vertical one. A line joins the intervals of one mode, from
+//! frequent cuts (right) to rare ones (left); the line of EM joins counter widths. `send-keys`
+//! sends every key and is exact; `exact-map` sends nothing and is exact where it fits.
 
 use ucl_sketch::CounterBits;
 
@@ -14,7 +13,7 @@ use super::{Presentation, Spec};
 use crate::plot::{Axis, Figure, Line, Panel, Point, size_text};
 use crate::reproduce::{Cell, Dataset, Extent, Job, Outcome, Scope, Table};
 
-/// The spec.
+/// Definition of the experiment.
 pub const SPEC: Spec = Spec {
     name: "frontier",
     title: "Accuracy against uplink against memory",

@@ -15,9 +15,8 @@
 //! | [`changes`] | the sketch itself changes in mid-stream | "Robustness to Sketch Changes" |
 //! | [`frontier`] | accuracy against uplink against memory: past the paper | |
 //!
-//! A new spec is a file with a `SPEC` and a line in [`ALL`]. Methods are named, never built: a name
-//! that nobody has registered is left out of a run, which says so, and takes part as soon as
-//! somebody registers it.
+//! A new spec is a file with a `SPEC` and a line in [`ALL`]. Specs refer to methods by name. A
+//! method that is not registered is left out of a run, and the run reports it.
 
 pub mod ablation;
 pub mod accuracy_real;

@@ -15,7 +15,7 @@ use super::{Presentation, Spec};
 use crate::plot::{Axis, Figure, Line, Panel, Point, figure_text};
 use crate::reproduce::{Cell, Finding, Job, Outcome, Scope, Table};
 
-/// The spec.
+/// Definition of the experiment.
 pub const SPEC: Spec = Spec {
     name: "recovery-cost",
     title: "The price of recovery",

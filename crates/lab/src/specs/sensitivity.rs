@@ -8,7 +8,7 @@ use super::{Presentation, Spec};
 use crate::plot::{Axis, Figure, Line, Panel, Point};
 use crate::reproduce::{Dataset, Job, Outcome, Scope, Table};
 
-/// The spec.
+/// Definition of the experiment.
 pub const SPEC: Spec = Spec {
     name: "sensitivity",
     title: "The network's settings",

@@ -23,7 +23,7 @@ use crate::plot::{Axis, Figure, Line, Panel, Point};
 use crate::reproduce::{Bench, Cell, Dataset, Finding, Job, Outcome, Scope, Table};
 use crate::system::Options;
 
-/// The spec.
+/// Definition of the experiment.
 pub const SPEC: Spec = Spec {
     name: "theory",
     title: "Theory beside measurement",

@@ -14,7 +14,7 @@ use crate::recording::Recording;
 use crate::reproduce::{Cell, Dataset, Job, Outcome, Scope, Table};
 use crate::system::Options;
 
-/// The spec.
+/// Definition of the experiment.
 pub const SPEC: Spec = Spec {
     name: "throughput",
     title: "Speed of inserts and queries",
