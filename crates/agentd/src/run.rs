@@ -72,7 +72,8 @@ pub fn run(args: &Args, stop: &Arc<AtomicBool>) -> Result<Vec<Outcome>, AgentdEr
     outcomes.into_iter().collect()
 }
 
-/// What `ucl agent` does: [`run`] until the inputs end or a signal comes, and then says how it went.
+/// What `ucl agent` does: [`run`] until the inputs end or a signal comes, and then tell how it
+/// went.
 ///
 /// # Errors
 /// As [`run`], and if an input could not be read to its end.

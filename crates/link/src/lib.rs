@@ -1,5 +1,5 @@
-//! What an agent and a collector say to each other: rules and bytes. Input, output and time are left
-//! to programs: the `Client` (feature `http`) and the [`Clock`] are for those.
+//! What an agent and a collector say to each other: rules and bytes. Input, output and time are
+//! left to programs: the `Client` (feature `http`) and the [`Clock`] are for those.
 //!
 //! An agent counts a stream and sends one [`Envelope`] per epoch. The collector judges each one by
 //! the envelopes before it ([`Sequence`]) and answers with a [`Reply`].
