@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use ucl_agent::{Agent, AgentSettings};
 use ucl_collector::{Collector, CollectorSettings, Selection, Snapshot, TimeRange};
 use ucl_link::Now;
-use ucl_sketch::{Base, BloomKind, Config, CounterBits, HeavyKind, Mode, ReportRule, Settings, Shape, UclSketch};
+use ucl_sketch::{
+    Base, BloomKind, Config, CounterBits, DecoderKind, HeavyKind, Mode, ReportRule, Settings, Shape, UclSketch,
+};
 use ucl_storage::SimDisk;
 
 const KEPT: usize = 6;
@@ -37,7 +39,14 @@ fn delta(seed: u128) -> Config {
         bloom_bits: 256,
         bloom_hashes: 2,
     };
-    UclSketch::builder().shape(shape).report_rule(ReportRule::New).seed(seed).plan().unwrap().0
+    UclSketch::builder()
+        .mode(Mode::Sketch(DecoderKind::Delta))
+        .shape(shape)
+        .report_rule(ReportRule::New)
+        .seed(seed)
+        .plan()
+        .unwrap()
+        .0
 }
 
 fn exact(seed: u128) -> Config {

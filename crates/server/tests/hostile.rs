@@ -94,6 +94,9 @@ fn a_token_is_for_its_streams() {
     // An envelope of one stream in a request of another is none.
     let (path, body, _) = Sender::new("db", 0).epoch(&[("tea", 1)]);
     assert_eq!(running.request("POST", &path.replace("db", "web-2"), Some(&token), &body).status, 400);
+    // Who has no token learns nothing, not even whether the request is valid.
+    assert_eq!(running.request("POST", "/v1/a%20b/x/y", None, b"").status, 401);
+    assert_eq!(running.request("GET", "/v1/a%20b/top?x=y", None, b"").status, 401);
     for path in ["top", "streams", "export", "estimate?key=tea"] {
         assert_eq!(running.request("GET", &format!("/v1/default/{path}"), Some(&token), b"").status, 403);
     }
@@ -134,7 +137,13 @@ fn a_device_too_large_is_refused_before_anything_is_allocated() {
     let folder = tempfile::tempdir().unwrap();
     let running = limited(folder.path(), Limits { counters: 10_000, ..Limits::default() });
     let shape = Shape { slots: 8, rows: 4, width: 1 << 22, bloom_bits: 1_024, ..Shape::PAPER_64KB };
-    let mut device = UclSketch::builder().shape(shape).report_rule(ReportRule::New).seed(1).device().unwrap();
+    let mut device = UclSketch::builder()
+        .mode(Mode::Sketch(DecoderKind::Delta))
+        .shape(shape)
+        .report_rule(ReportRule::New)
+        .seed(1)
+        .device()
+        .unwrap();
     device.insert(b"tea", 1).unwrap();
     device.cut();
     let messages: Vec<Vec<u8>> = std::iter::from_fn(|| device.next_message()).map(|message| message.bytes).collect();

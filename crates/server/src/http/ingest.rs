@@ -7,7 +7,7 @@ use axum::response::Response;
 use ucl_link::{Identity, MAX_ENVELOPE};
 
 use super::problem::Problem;
-use super::{Shared, json};
+use super::{Shared, allow, json};
 use crate::tokens::Scope;
 
 /// Takes envelopes of one incarnation, laid end to end.
@@ -17,12 +17,13 @@ pub async fn ingest(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
+    let grant = app.grant(&headers)?;
     let name = |error: ucl_link::NameError| Problem::bad_request(error.to_string());
     let (tenant, stream) = (tenant.parse().map_err(name)?, stream.parse().map_err(name)?);
     let incarnation = incarnation.parse().map_err(|_| {
         Problem::bad_request(format!("{incarnation:?} is no incarnation: it has the form NUMBER-NONCE"))
     })?;
-    app.authorize(&headers, Scope::Write, &tenant, Some(&stream))?;
+    allow(&grant, Scope::Write, &tenant, Some(&stream))?;
     let too_large = || {
         let detail = format!("a request has at most {MAX_ENVELOPE} bytes");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)

@@ -9,9 +9,9 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use ucl_collector::{Selection, StreamInfo, Streams};
 
-use super::Shared;
 use super::problem::Problem;
 use super::streams::{Health, StreamJson};
+use super::{Shared, allow};
 use crate::core::CoreMetrics;
 use crate::tokens::Scope;
 
@@ -66,9 +66,7 @@ struct Stream {
 /// `GET /metrics`: of the service, and of the streams that the token may read.
 pub async fn metrics(State(app): Shared, headers: HeaderMap) -> Result<Response, Problem> {
     let grant = app.grant(&headers)?;
-    if !grant.allows(Scope::Read, &grant.tenant, None) {
-        return Err(Problem::new(StatusCode::FORBIDDEN, "the token does not allow read"));
-    }
+    allow(&grant, Scope::Read, &grant.tenant, None)?;
     let selection =
         Selection { tenant: grant.tenant.clone(), streams: vec![Streams::Prefix(grant.stream_prefix.clone())] };
     let (infos, log_bytes, trouble) = app

@@ -126,23 +126,9 @@ fn json(value: &impl Serialize) -> Response {
 }
 
 impl App {
-    /// Who asks, if that is allowed.
-    fn authorize(
-        &self,
-        headers: &HeaderMap,
-        scope: Scope,
-        tenant: &Name,
-        stream: Option<&Name>,
-    ) -> Result<Arc<Grant>, Problem> {
-        let grant = self.grant(headers)?;
-        if grant.allows(scope, tenant, stream) {
-            return Ok(grant);
-        }
-        let place = stream.map_or_else(|| format!("tenant {tenant}"), |stream| format!("stream {tenant}/{stream}"));
-        Err(Problem::new(StatusCode::FORBIDDEN, format!("the token does not allow {scope} for {place}")))
-    }
-
     /// Who asks, and not too often.
+    ///
+    /// Before anything else of a request is looked at.
     fn grant(&self, headers: &HeaderMap) -> Result<Arc<Grant>, Problem> {
         let given = headers.get(header::AUTHORIZATION).ok_or_else(|| {
             Problem::new(StatusCode::UNAUTHORIZED, "give a token in the header `Authorization: Bearer TOKEN`")
@@ -156,4 +142,13 @@ impl App {
         let most = self.config.max_requests;
         Err(Problem::busy(format!("tenant {} may send {most} requests a second", grant.tenant)))
     }
+}
+
+/// Refuses what a token does not allow.
+fn allow(grant: &Grant, scope: Scope, tenant: &Name, stream: Option<&Name>) -> Result<(), Problem> {
+    if grant.allows(scope, tenant, stream) {
+        return Ok(());
+    }
+    let place = stream.map_or_else(|| format!("tenant {tenant}"), |stream| format!("stream {tenant}/{stream}"));
+    Err(Problem::new(StatusCode::FORBIDDEN, format!("the token does not allow {scope} for {place}")))
 }

@@ -7,11 +7,11 @@ use ucl_collector::{CollectorError, Selection, Slice, Snapshot, Streams, TimeRan
 use ucl_link::{Name, NameError};
 use ucl_streams::Format;
 
-use super::App;
 use super::answer::AboutJson;
 use super::params::Params;
 use super::problem::Problem;
 use super::time;
+use super::{App, allow};
 use crate::core::CoreError;
 use crate::tokens::Scope;
 
@@ -66,9 +66,10 @@ impl<'a> Question<'a> {
         known: &[&str],
         scope: Scope,
     ) -> Result<Self, Problem> {
+        let grant = app.grant(headers)?;
         let name = |error: NameError| Problem::bad_request(error.to_string());
         let tenant: Name = tenant.parse().map_err(name)?;
-        let grant = app.authorize(headers, scope, &tenant, None)?;
+        allow(&grant, scope, &tenant, None)?;
         let params = Params::read(query, known)?;
         let mut wanted = Vec::new();
         let mut named = BTreeSet::new();
