@@ -3,7 +3,7 @@
 //! ```text
 //! POST /v1/{tenant}/{stream}/{incarnation}   envelopes laid end to end -> a reply, as JSON
 //! GET  /v1/{tenant}/streams                  health, lag, uplink, memory; n, after, self_check
-//! GET  /v1/{tenant}/estimate?key=a&key=b     POST {"keys": ["a", "b"]} for many
+//! GET  /v1/{tenant}/estimate?key=a&key=b     POST {"keys": ["a", "b"]} for more than 1,000
 //! GET  /v1/{tenant}/top?n=20&offset=0
 //! GET  /v1/{tenant}/changes?last=5m&n=20     against the range of the same length before
 //! GET  /v1/{tenant}/series?key=a&step=1m     what each epoch added to a key

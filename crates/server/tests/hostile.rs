@@ -222,6 +222,8 @@ fn questions_that_are_none() {
         "/v1/default/streams?after=x",
         "/v1/default/streams?self_check=perhaps",
         "/v1/default/prefix",
+        "/v1/default/top?stream=.*",
+        "/v1/default/top?stream=%C3%A9*",
         "/v2/default/top",
     ];
     for path in asked {
@@ -229,6 +231,13 @@ fn questions_that_are_none() {
         assert!([400, 404].contains(&answer.status), "{path}: {}", answer.text());
         assert!(answer.head.contains("application/problem+json"), "{path}: {}", answer.head);
         assert!(answer.json()["detail"].as_str().is_some_and(|detail| !detail.is_empty()));
+    }
+    let many = "key=a&".repeat(1_001);
+    assert_eq!(running.get(&format!("/v1/default/estimate?{many}")).status, 400);
+    assert_eq!(running.get(&format!("/v1/default/estimate?{}", &many[6..])).status, 200);
+    for (number, status) in [(0, 400), (10_000, 200), (10_001, 400)] {
+        let body = serde_json::json!({ "keys": vec!["a"; number] }).to_string();
+        assert_eq!(running.post("/v1/default/estimate", body.as_bytes()).status, status, "{number} keys");
     }
     let large = vec![b' '; 3 << 20];
     let answer = running.post("/v1/default/estimate", &large);

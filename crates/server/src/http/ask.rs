@@ -19,6 +19,8 @@ use super::{Shared, json, time};
 
 /// Keys in an answer, at most.
 const MOST_KEYS: usize = 10_000;
+/// Keys in an address, at most: it must not be too long.
+const MOST_IN_ADDRESS: usize = 1_000;
 /// Prefixes in a question, at most.
 const MOST_PREFIXES: usize = 100;
 /// Steps of time in an answer, at most.
@@ -33,10 +35,12 @@ fn n(params: &Params) -> Result<usize, Problem> {
     Ok(params.parsed("n")?.unwrap_or(20).min(MOST_KEYS))
 }
 
+fn check_number(keys: &[String], most: usize, place: &str) -> Result<(), Problem> {
+    let is_fine = (1..=most).contains(&keys.len());
+    if is_fine { Ok(()) } else { Err(Problem::bad_request(format!("give 1 to {most} keys as {place}"))) }
+}
+
 async fn rows(counts: Counts, keys: Vec<String>) -> Result<Response, Problem> {
-    if keys.is_empty() || keys.len() > MOST_KEYS {
-        return Err(Problem::bad_request(format!("give 1 to {MOST_KEYS} keys as `key`")));
-    }
     let answer = blocking(move || {
         let slice = counts.slice();
         let row = |text: &String| {
@@ -57,7 +61,8 @@ pub async fn estimate(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let question = Question::new(&app, &tenant, &headers, query.as_deref(), &["key"])?;
-    let keys = question.params.all("key").map(str::to_owned).collect();
+    let keys: Vec<String> = question.params.all("key").map(str::to_owned).collect();
+    check_number(&keys, MOST_IN_ADDRESS, "`key`; more go into the body of a POST")?;
     rows(question.counts().await?, keys).await
 }
 
@@ -78,6 +83,7 @@ pub async fn estimate_many(
     let question = Question::new(&app, &tenant, &headers, query.as_deref(), &[])?;
     let Keys { keys } = serde_json::from_slice(&body)
         .map_err(|error| Problem::bad_request(format!("the body is not {{\"keys\": [...]}}: {error}")))?;
+    check_number(&keys, MOST_KEYS, "`keys`")?;
     rows(question.counts().await?, keys).await
 }
 

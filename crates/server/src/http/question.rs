@@ -75,7 +75,11 @@ impl<'a> Question<'a> {
         let mut named = BTreeSet::new();
         for text in params.all("stream") {
             match text.strip_suffix('*') {
-                Some(prefix) => wanted.push(Streams::Prefix(prefix.to_owned())),
+                // What no name starts with is a mistake.
+                Some(prefix) if !prefix.is_empty() => {
+                    wanted.push(Streams::Prefix(String::from(prefix.parse::<Name>().map_err(name)?)));
+                }
+                Some(_) => wanted.push(Streams::All),
                 None => {
                     named.insert(text.parse().map_err(name)?);
                 }
