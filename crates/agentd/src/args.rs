@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ucl_link::{Client, Name};
+use ucl_link::{Client, DURATIONS, Name, parse_duration};
 use ucl_sketch::{Bytes, KeyFormat, Mode, UclSketch};
 use ucl_streams::{Delimiter, Format, OnError, ReadOptions, Source};
 
@@ -134,21 +134,8 @@ impl std::str::FromStr for StreamSpec {
     }
 }
 
-/// A time as people write it.
-pub fn time(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is not a time: give 500ms, 10s, 2m or 1h");
-    let digits = text.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let unit = match unit {
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3_600.0,
-        "d" => 86_400.0,
-        _ => return Err(wrong()),
-    };
-    let seconds = number.parse::<f64>().map_err(|_| wrong())? * unit;
-    if (1e-3..1e9).contains(&seconds) { Ok(Duration::from_secs_f64(seconds)) } else { Err(wrong()) }
+fn time(text: &str) -> Result<Duration, String> {
+    parse_duration(text).ok_or_else(|| format!("`{text}` is not {DURATIONS}"))
 }
 
 /// A client of a collector, which trusts the certificates of a file, or those that browsers trust.
@@ -266,8 +253,8 @@ mod tests {
 
     #[test]
     fn times_and_streams() {
-        assert_eq!(time("1.5s"), Ok(Duration::from_millis(1_500)));
-        assert!(time("5").is_err() && time("0s").is_err() && time("x").is_err());
+        assert_eq!(time("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(time("5").unwrap_err(), "`5` is not a number and a unit: ms, s, m, h or d, as in 5m");
         let spec: StreamSpec = "web-1=/var/log/a=b.log".parse().unwrap();
         assert_eq!((spec.name.as_str(), spec.input), ("web-1", Some("/var/log/a=b.log".into())));
         assert!("a/b".parse::<StreamSpec>().is_err());

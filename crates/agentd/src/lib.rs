@@ -15,6 +15,6 @@ mod run;
 mod tail;
 mod worker;
 
-pub use args::{Args, StreamSpec, client, time};
+pub use args::{Args, StreamSpec, client};
 pub use run::{AgentdError, run, run_and_tell};
 pub use worker::Outcome;

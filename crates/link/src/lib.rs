@@ -40,6 +40,7 @@ mod backoff;
 #[cfg(feature = "http")]
 mod client;
 mod clock;
+mod duration;
 mod envelope;
 mod identity;
 mod reply;
@@ -49,6 +50,7 @@ pub use backoff::Backoff;
 #[cfg(feature = "http")]
 pub use client::{Client, ClientError};
 pub use clock::Clock;
+pub use duration::{DURATIONS, parse_duration};
 pub use envelope::{Envelope, LinkError, MAX_ENVELOPE, MAX_MESSAGES, Now, Received, Times, Unseen, VERSION};
 pub use identity::{Identity, Incarnation, MAX_NAME, Name, NameError};
 pub use reply::{Refusal, Reply};

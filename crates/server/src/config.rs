@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use ucl_collector::{CollectorSettings, Limits};
+use ucl_link::{DURATIONS, parse_duration};
 use ucl_sketch::Settings;
 
 /// The default configuration as a file, each line explained.
@@ -215,8 +216,8 @@ impl Config {
         let mut wrong = Vec::new();
         let forget_after_ms = match forget_after.as_deref() {
             None | Some("never") => None,
-            Some(text) => crate::time::duration(text).map(i64::unsigned_abs).or_else(|| {
-                wrong.push(format!("forget_after: {text:?} is neither `never` nor {}", crate::time::DURATIONS));
+            Some(text) => parse_duration(text).map(|length| length.as_millis() as u64).or_else(|| {
+                wrong.push(format!("forget_after: {text:?} is neither `never` nor {DURATIONS}"));
                 None
             }),
         };

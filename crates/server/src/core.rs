@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use axum::body::Bytes;
 use tokio::sync::oneshot;
 use ucl_collector::{Collector, CollectorError, CollectorSettings, Rejected};
-use ucl_link::{Identity, Now, Reply};
+use ucl_link::{Clock, Identity, Now, Reply};
 use ucl_storage::Folder;
 
 /// Requests that wait, at most.
@@ -139,7 +139,7 @@ impl Core {
             settings,
             state: Ok(collector),
             shared: Arc::clone(&shared),
-            started: Instant::now(),
+            clock: Clock::start(),
             looked_for_idle: None,
         };
         let thread = std::thread::Builder::new().name("collector".into()).spawn(move || owner.run())?;
@@ -220,7 +220,7 @@ struct Owner {
     /// The collector, or why there is none.
     state: Result<Collector<Folder>, String>,
     shared: Arc<Shared>,
-    started: Instant,
+    clock: Clock,
     looked_for_idle: Option<Instant>,
 }
 
@@ -267,7 +267,7 @@ impl Owner {
     }
 
     fn now(&self) -> Now {
-        crate::clock::now(self.started)
+        self.clock.now()
     }
 
     fn answer(&mut self, question: Question) {

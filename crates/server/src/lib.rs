@@ -49,12 +49,10 @@
 //! the disk. Stopping is a path like any other: requests under way are answered, the states are
 //! written, and the folder is free.
 
-mod clock;
 mod config;
 pub mod core;
 mod http;
 mod serve;
-mod time;
 #[cfg(feature = "tls")]
 mod tls;
 mod tokens;

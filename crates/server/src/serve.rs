@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use ucl_collector::CollectorError;
+use ucl_link::Clock;
 
 use crate::config::{Config, Tls};
 use crate::core::Core;
@@ -184,7 +185,7 @@ fn first_token(tokens: &Tokens) -> io::Result<Option<String>> {
         scopes: BTreeSet::from(Scope::ALL),
         stream_prefix: String::new(),
     };
-    tokens.add(new, crate::clock::wall_ms()).map(Some)
+    tokens.add(new, Clock::wall_ms()).map(Some)
 }
 
 async fn accept(listener: TcpListener, app: Arc<App>, encryption: Encryption, mut stop: watch::Receiver<bool>) {

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use ucl_collector::{Selection, StreamInfo, Streams};
+use ucl_link::Clock;
 
 use super::problem::Problem;
 use super::streams::{Health, StreamJson};
@@ -123,7 +124,7 @@ fn streams(text: &mut Text, infos: Vec<StreamInfo>) {
     family("ucl_stream_memory_bytes", "gauge", "Bytes of memory.", |stream| stream.memory as u64);
     family("ucl_stream_unseen_items", "gauge", "Items known to be missing.", |stream| stream.unseen_items);
     family("ucl_stream_incarnations", "gauge", "Incarnations.", |stream| stream.incarnations as u64);
-    let now = StreamJson::all(infos, crate::clock::wall_ms());
+    let now = StreamJson::all(infos, Clock::wall_ms());
     let newest = || now.iter().filter(|stream| stream.health != Health::Replaced);
     let seconds = |stream: &StreamJson| Some((label(&stream.stream), stream.lag_ms? as f64 / 1e3));
     text.family(

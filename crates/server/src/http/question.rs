@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use axum::http::{HeaderMap, StatusCode};
 use ucl_collector::{CollectorError, Selection, Slice, Snapshot, Streams, TimeRange};
-use ucl_link::{Name, NameError};
+use ucl_link::{Clock, Name, NameError};
 use ucl_streams::Format;
 
 use super::answer::AboutJson;
@@ -53,7 +53,7 @@ impl<'a> Question<'a> {
     ) -> Result<Self, Problem> {
         let known = [&["stream", "format"], &time::PARAMETERS[..], known].concat();
         let question = Self::about_streams(app, tenant, headers, query, &known, Scope::Read)?;
-        let range = time::range(&question.params, crate::clock::wall_ms())?;
+        let range = time::range(&question.params, Clock::wall_ms())?;
         Ok(Self { range, ..question })
     }
 

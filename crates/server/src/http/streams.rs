@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Serialize;
 use ucl_collector::{EpochInfo, Part, StreamInfo};
-use ucl_link::{Identity, Incarnation, Times, Unseen};
+use ucl_link::{Clock, Identity, Incarnation, Times, Unseen};
 
 use super::problem::Problem;
 use super::question::{Question, blocking, failed};
@@ -154,7 +154,7 @@ pub async fn streams(
         .await?
         .map_err(failed)?;
     let answer = blocking(move || {
-        let mut streams = StreamJson::all(infos, crate::clock::wall_ms());
+        let mut streams = StreamJson::all(infos, Clock::wall_ms());
         if let Some(snapshot) = snapshot {
             let check = |part: &Part| part.view.self_check().ok().flatten().map(|check| check.residual);
             let name = |Identity { stream, incarnation, .. }: &Identity| format!("{stream}/{incarnation}");

@@ -1,10 +1,10 @@
 //! Moments and durations in parameters.
 
 use ucl_collector::TimeRange;
+use ucl_link::{DURATIONS, parse_duration};
 
 use super::params::Params;
 use super::problem::Problem;
-use crate::time::{DURATIONS, duration};
 
 /// Names of the parameters.
 pub const PARAMETERS: [&str; 3] = ["from", "to", "last"];
@@ -19,7 +19,7 @@ pub fn range(params: &Params, now_ms: i64) -> Result<Option<TimeRange>, Problem>
     let range = match (params.one("last")?, from, to) {
         (None, None, None) => return Ok(None),
         (Some(text), None, None) => {
-            let length = duration(text).ok_or_else(|| wrong("last", text, DURATIONS))?;
+            let length = milliseconds("last", text)?;
             TimeRange { from_ms: now_ms.saturating_sub(length), to_ms: now_ms }
         }
         (Some(_), ..) => return Err(Problem::bad_request("give `last`, or `from` and `to`, but not both")),
@@ -40,7 +40,12 @@ fn wrong(name: &str, text: &str, wanted: &str) -> Problem {
 /// A length of time as a parameter, in milliseconds.
 pub fn length(params: &Params, name: &str) -> Result<Option<i64>, Problem> {
     let text = params.one(name)?;
-    text.map(|text| duration(text).ok_or_else(|| wrong(name, text, DURATIONS))).transpose()
+    text.map(|text| milliseconds(name, text)).transpose()
+}
+
+fn milliseconds(name: &str, text: &str) -> Result<i64, Problem> {
+    let length = parse_duration(text).and_then(|length| i64::try_from(length.as_millis()).ok());
+    length.ok_or_else(|| wrong(name, text, DURATIONS))
 }
 
 /// Milliseconds since 1970 of `1700000000000`, `2026-01-31` or `2026-01-31T09:30:00.5Z`.
