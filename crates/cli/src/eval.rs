@@ -81,8 +81,9 @@ pub struct Args {
     counter_bits: Option<CounterBits>,
 
     /// Which keys are sent: `paper` (evicted ones always), `new` (those the Bloom filter lacks),
-    /// `refresh` (some of the others again) or `rotate` (all again now and then) [default: what
-    /// suits the decoder; paper with --shape].
+    /// `refresh` (some of the others again), `rotate` (all again now and then) or `generations`
+    /// (those again that were not used for long) [default: what suits the decoder; paper with
+    /// --shape].
     #[arg(long, value_name = "RULE", help_heading = "Methods")]
     report_rule: Option<ReportRule>,
 

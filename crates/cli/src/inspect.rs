@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use ucl_sketch::state::{Section, Summary, read_file};
-use ucl_sketch::{Mode, Seed, UclSketch};
+use ucl_sketch::{Epochs, Mode, Seed, UclSketch};
 
 use crate::show::{as_text, bytes, count, counted, print};
 use crate::stored::{Stored, earlier_hashes, key_bytes};
@@ -39,6 +39,7 @@ struct Inspected {
     /// Epochs that were closed.
     epochs: u64,
     interval: Option<u64>,
+    by_load: bool,
     decoder: &'static str,
     #[serde(serialize_with = "as_text")]
     seed: Seed,
@@ -123,6 +124,7 @@ impl Inspected {
             sealed,
             epochs,
             interval: sketch.interval(),
+            by_load: sketch.epochs() == Epochs::ByLoad,
             decoder,
             seed: config.seed,
             hashing: config.seed.hashing().number(),
@@ -161,7 +163,11 @@ impl Inspected {
         line("file", sum(&self.sections));
         line("items", format!("{} of weight {}", count(self.items), count(self.weight)));
         line("keys", format!("{} known, format {}", count(self.keys as u64), self.format));
-        let every = self.interval.map_or("no cuts".to_owned(), |items| format!("one every {}", counted(items, "item")));
+        let every = match self.interval {
+            Some(items) => format!("one every {}", counted(items, "item")),
+            None if self.by_load => "by load".to_owned(),
+            None => "no cuts".to_owned(),
+        };
         line("epochs", format!("{} closed; {every}", count(self.epochs)));
         if self.sealed > 0 {
             line(

@@ -80,7 +80,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     spinner.say("making a stream");
     let stream = scenario.stream();
     let mut lines = Vec::new();
-    for mode in Mode::all().into_iter().filter(|mode| mode.interval.is_none_or(|interval| interval < scenario.items)) {
+    for mode in
+        Mode::all().into_iter().filter(|mode| mode.epochs.interval().is_none_or(|interval| interval < scenario.items))
+    {
         spinner.say(format!("trying {}", mode.method));
         lines.push(Line::new(mode, scenario.predict(&stream, mode)?));
     }
@@ -101,6 +103,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 #[derive(Serialize)]
 struct Line {
     mode: String,
+    /// "by load", "every N items" or "none".
+    epochs: String,
     interval: Option<u64>,
     /// Bytes where the stream is seen.
     memory: usize,
@@ -127,7 +131,8 @@ impl Line {
         let size = |name: &str| row.shape.get(name).copied();
         Self {
             mode: mode.method.trim_start_matches("ucl-").to_owned(),
-            interval: mode.interval,
+            epochs: mode.epochs.to_string(),
+            interval: mode.epochs.interval(),
             memory: row.memory_used.unwrap_or(row.memory_budget),
             slots: size("slots"),
             rows: size("rows"),
@@ -152,7 +157,7 @@ fn text(lines: &[Line], scenario: &Scenario, distinct: u64) -> String {
         let bloom = line.bloom_bits.zip(line.bloom_hashes);
         vec![
             line.mode.clone(),
-            dash(line.interval.map(show::count)),
+            dash(line.interval.map(show::count).or((line.epochs == "by load").then(|| line.epochs.clone()))),
             show::bytes(line.memory),
             dash(line.slots.map(show::count)),
             dash(counters.map(|((rows, width), bits)| format!("{rows}×{} of {bits} bits", show::count(width)))),
@@ -228,13 +233,17 @@ fn described(line: &Line) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ucl_sketch::Epochs;
+
     use super::*;
 
     fn line(mode: &str, memory: usize, aae: f64, uplink: Option<f64>) -> Line {
         let sketch = (!["exact-map", "send-keys"].contains(&mode)).then_some(4);
+        let epochs = if mode == "delta" { Epochs::Every(16_000) } else { Epochs::Open };
         Line {
             mode: mode.to_owned(),
-            interval: (mode == "delta").then_some(16_000),
+            epochs: epochs.to_string(),
+            interval: epochs.interval(),
             memory,
             slots: sketch,
             rows: sketch,

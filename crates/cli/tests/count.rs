@@ -48,8 +48,8 @@ fn far_more_keys_than_planned_for_are_told_of() {
     let told = |args: &str| Folder::new().run(args).fine().contains("--expected-keys");
     // A quarter of 2,048 bytes by default.
     let (few, many) = (
-        "count zipf:1.0:20000:900 --seed 1 --memory 2KB -d delta",
-        "count zipf:1.0:20000:3000 --seed 1 --memory 2KB -d delta",
+        "count zipf:1.0:20000:900 --seed 1 --memory 2KB --interval 16000 --report-rule rotate",
+        "count zipf:1.0:20000:3000 --seed 1 --memory 2KB --interval 16000 --report-rule rotate",
     );
     assert!(!told(few) && told(many) && !told(&format!("{many} --expected-keys 2000")));
     let answer = Folder::new().run(many).fine();
@@ -73,9 +73,9 @@ fn the_advice_on_expected_keys_is_good() {
         })
     };
     for args in [
-        "zipf:0.8:200000:13312 --memory 16KB --mode delta",
-        "zipf:1.1:200000:13312 --memory 16KB --mode delta",
-        "zipf:0.8:266240:53248 --memory 64KB --mode delta",
+        "zipf:0.8:200000:13312 --memory 16KB --interval 16000 --report-rule rotate",
+        "zipf:1.1:200000:13312 --memory 16KB --interval 16000 --report-rule rotate",
+        "zipf:0.8:266240:53248 --memory 64KB --interval 16000 --report-rule rotate",
         "zipf:0.8:200000:13312 --memory 16KB --decoder em",
         "zipf:0.8:200000:13312 --memory 16KB --report-rule new --interval 500",
     ] {
@@ -85,8 +85,10 @@ fn the_advice_on_expected_keys_is_good() {
         assert!(error(&better) < 0.9 * error(&plain), "{args}: {} -> {}", error(&plain), error(&better));
     }
     for args in [
-        "zipf:0.5:1500000:700000 --memory 1MB --mode delta",
-        "zipf:0.8:200000:13312 --memory 16KB --interval 500 --mode delta",
+        "zipf:0.8:200000:13312 --memory 16KB --mode delta",
+        "zipf:0.8:266240:53248 --memory 64KB --mode delta",
+        "zipf:0.5:1500000:700000 --memory 1MB --interval 16000 --report-rule rotate",
+        "zipf:0.8:200000:13312 --memory 16KB --interval 500 --report-rule rotate",
         "zipf:0.8:200000:13312 --memory 16KB --mode exact",
         "zipf:0.8:200000:13312 --memory 16KB --counter-bits 8",
         "zipf:0.8:200000:13312 --memory 16KB --decoder cm",
@@ -108,7 +110,7 @@ fn json_has_the_warnings() {
         warnings("count log --format field:1 --weight 2 --on-error skip")[0].as_str().unwrap().split(';').next(),
         Some("skipped 1 bad record")
     );
-    let full = warnings("count zipf:0.5:100000:50000 --memory 2KB --mode delta");
+    let full = warnings("count zipf:0.5:100000:50000 --memory 2KB --interval 16000 --report-rule rotate");
     assert_eq!(full[0], "an unknown number of keys was missed");
     let advice = "sized for 512 keys, far more seen: rerun with more --memory, or a larger --expected-keys";
     assert_eq!(full[1], advice);
@@ -155,13 +157,15 @@ fn what_the_process_takes_is_told() {
 #[test]
 fn more_keys_than_can_be_told_are_no_number() {
     let keys: String = (0..100_000).map(|key| format!("{key}\n")).collect();
-    let run = Folder::new().pipe(keys, "count --memory 1KB --report-rule new --seed 1");
+    let run = Folder::new().pipe(keys, "count --memory 1KB --interval 16000 --report-rule new --seed 1");
     let text = run.fine();
     let line = text.lines().find(|line| line.starts_with(" counted")).unwrap();
     assert!(line.contains("known, an unknown number missed; "), "{line}");
     assert!(text.contains("sized for 256 keys, far more seen: rerun with more --memory, or a larger --expected-keys"));
     // Nor one that is emptied, but has too many to hold in between.
-    let rotating = Folder::new().run("count zipf:0.5:100000:50000 --memory 2KB --seed 1 --mode delta").fine();
+    let rotating = Folder::new()
+        .run("count zipf:0.5:100000:50000 --memory 2KB --interval 16000 --report-rule rotate --seed 1")
+        .fine();
     assert!(rotating.contains("known, an unknown number missed; "), "{rotating}");
     let ample = Folder::new().run("count zipf:1.0:100000:5000 --memory 64KB --seed 1 --mode delta").fine();
     assert!(ample.contains("known, about "), "{ample}");
@@ -184,8 +188,8 @@ fn weight_that_no_known_key_can_have_is_told_of() {
 fn the_report_rule_can_be_chosen() {
     let folder = Folder::with("words", words());
     for (rule, chosen) in [
-        ("--mode delta", "rotate"),
-        ("--counter-bits 8", "rotate"),
+        ("--mode delta", "generations"),
+        ("--counter-bits 8", "generations"),
         ("--report-rule new", "new"),
         ("--decoder learned", "paper"),
     ] {
@@ -196,7 +200,7 @@ fn the_report_rule_can_be_chosen() {
     let contradicts = folder.run("count words --resume state --report-rule new").failed(2);
     assert!(contradicts.contains("was made with --report-rule paper, so --report-rule new cannot"), "{contradicts}");
     let refused = Folder::new().run("count zipf:1.0:20000:3000 --report-rule all").failed(2);
-    assert!(refused.contains("the report rules are paper, new, refresh and rotate"), "{refused}");
+    assert!(refused.contains("the report rules are paper, new, refresh, rotate and generations"), "{refused}");
 }
 
 #[test]

@@ -176,7 +176,7 @@ pub(crate) struct Epoch {
 /// every new key is late, for it may have been lost before; but hardly any was, and candidates that
 /// cannot be told apart would only blur the others.
 fn worth_a_look(rule: ReportRule, late: Vec<ColumnId>) -> Vec<ColumnId> {
-    if rule == ReportRule::Rotate { Vec::new() } else { late }
+    if matches!(rule, ReportRule::Rotate | ReportRule::Generations) { Vec::new() } else { late }
 }
 
 fn is_full(pending: &[Epoch]) -> bool {

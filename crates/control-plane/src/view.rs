@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ucl_data_plane::bloom::offered_keys;
-use ucl_data_plane::{Config, EMPTY_ABOVE, HeavyKind, LEAST_CUTS, ReportRule};
+use ucl_data_plane::{Config, EMPTY_ABOVE, FULL_ABOVE, HeavyKind, LEAST_CUTS, ReportRule};
 use ucl_equations::ColumnId;
 
 pub use self::moment::Peek;
@@ -340,6 +340,15 @@ impl QueryView {
             // later are found: this is for those that do not.
             let full = keys_until(bits, hashes, EMPTY_ABOVE);
             return (held + found) * (offered_keys(bits, hashes, full) / full - 1.0).max(0.0);
+        }
+        if rule == ReportRule::Generations {
+            let half = bits / 64 * 32;
+            let full = keys_until(half, hashes, FULL_ABOVE);
+            if held > full {
+                // The same, and the other half has its false claims.
+                return (held + found) * (offered_keys(half, hashes, full) / full - 1.0 + FULL_ABOVE).max(0.0);
+            }
+            return (offered_keys(half, hashes, held) - held - found).max(0.0);
         }
         (offered_keys(bits, hashes, held) - held - found).max(0.0)
     }

@@ -117,6 +117,62 @@ impl BloomFilter {
         ((block * lanes + i) as usize, 1 << h.lane(i))
     }
 
+    /// Bits of each of the two halves of a filter by generation ([`crate::ReportRule::Generations`]):
+    /// whole words, which take turns, so that both are looked up in the same cache lines.
+    pub(crate) fn half_bits(&self) -> u32 {
+        self.bits / 64 * 32
+    }
+
+    #[inline(always)]
+    fn in_half(&self, h: BloomHash, i: u32, half: usize) -> (usize, u32) {
+        let bit = h.position(i, self.half_bits());
+        ((bit >> 5) as usize * 2 + half, 1 << (bit & 31))
+    }
+
+    /// Whether each of the halves claims the key.
+    #[inline(always)]
+    pub(crate) fn halves_contain(&self, h: KeyHash) -> [bool; 2] {
+        if self.half_bits() == 0 {
+            return [false; 2];
+        }
+        let h = h.bloom();
+        let mut claims = [true; 2];
+        for i in 0..self.hashes.into() {
+            for (half, claims) in claims.iter_mut().enumerate() {
+                let (word, mask) = self.in_half(h, i, half);
+                *claims &= self.words[word] & mask != 0;
+            }
+        }
+        claims
+    }
+
+    /// Adds a key to one half; how many bits that set.
+    #[inline(never)]
+    pub(crate) fn set_in_half(&mut self, h: KeyHash, half: usize) -> u32 {
+        if self.half_bits() == 0 {
+            return 0;
+        }
+        let h = h.bloom();
+        let before = self.set_bits;
+        for i in 0..self.hashes.into() {
+            let (word, mask) = self.in_half(h, i, half);
+            self.set_bits += u32::from(self.words[word] & mask == 0);
+            self.words[word] |= mask;
+        }
+        self.set_bits - before
+    }
+
+    /// Forgets the keys of one half.
+    pub(crate) fn clear_half(&mut self, half: usize) {
+        self.set_bits -= self.set_in(half);
+        self.words.iter_mut().skip(half).step_by(2).for_each(|word| *word = 0);
+    }
+
+    /// Bits set in one half.
+    pub(crate) fn set_in(&self, half: usize) -> u32 {
+        self.words.iter().skip(half).step_by(2).map(|word| word.count_ones()).sum()
+    }
+
     /// Claims from now on what either filter claims. Both must be of the same kind and size.
     pub(crate) fn unite(&mut self, other: &Self) {
         debug_assert!((self.kind, self.hashes, self.bits) == (other.kind, other.hashes, other.bits));
@@ -181,13 +237,13 @@ pub fn offered_keys(bits: u32, hashes: u8, held: f64) -> f64 {
     offered
 }
 
-fn power(base: f64, exponent: u8) -> f64 {
+pub(crate) fn power(base: f64, exponent: u8) -> f64 {
     (0..exponent).fold(1.0, |p, _| p * base)
 }
 
 // `core` has no transcendental functions; this one serves estimates only, never positions, so a
 // plain series will do.
-fn exp(x: f64) -> f64 {
+pub(crate) fn exp(x: f64) -> f64 {
     // e^x = (e^(x/1024))^1024 with a fourth-order series inside.
     let y = x / 1024.0;
     let small = 1.0 + y * (1.0 + y / 2.0 * (1.0 + y / 3.0 * (1.0 + y / 4.0)));

@@ -49,6 +49,7 @@ mod hash;
 pub mod heavy;
 mod insert_error;
 mod key;
+mod load;
 pub mod mirrored;
 mod plane;
 mod report;
@@ -71,9 +72,10 @@ pub use heavy::{
 };
 pub use insert_error::InsertError;
 pub use key::{DigestKey, KeyFormat, MAX_KEY_BYTES, SHORT_KEY_BYTES};
+pub use load::LIMIT as LOAD_LIMIT;
 pub use plane::{DataPlane, MergeError};
 pub use report::{Cut, CutTotals, KeyFlags, KeyRef, Opening, Report, ReportRule, ReportSink, UnknownRule};
-pub use resend::{EMPTY_ABOVE, LEAST_CUTS};
+pub use resend::{EMPTY_ABOVE, FULL_ABOVE, LEAST_CUTS};
 pub use seed::{Hashing, ParseSeedError, Seed};
 #[cfg(feature = "serde")]
 pub use state::{Inconsistent, RestoredHeavy, ensure};

@@ -20,8 +20,9 @@ use crate::hash::{HashSeed, KeyHash, MAX_DEGREE};
 use crate::heavy::{AnyHeavy, CHUNK, HandedOn, HeavyPart, Offer, Reason, VotingFilter};
 use crate::insert_error::InsertError;
 use crate::key::{DigestKey, KeyFormat};
+use crate::load::{KnownKeys, Limits};
 use crate::report::{Cut, CutTotals, KeyFlags, KeyRef, Report, ReportRule, ReportSink};
-use crate::resend::{Refresh, Rotation};
+use crate::resend::{Generations, Refresh, Rotation};
 use crate::table::OutOfMemory;
 use crate::totals::StreamTotals;
 
@@ -51,6 +52,14 @@ pub(crate) struct Light {
     rotation: Rotation,
     pub(crate) sketch_weight: u64,
     carries: u64,
+    /// Counters of the first row that are not zero.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) touched: u32,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) generations: Generations,
+    /// The keys reported, where epochs end by load.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) known: Option<KnownKeys>,
 }
 
 impl<const N: usize> DataPlane<N> {
@@ -149,7 +158,47 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         if self.light.config.keys != KeyFormat::Digest && !self.heavy.kind().sees_sketch() {
             memory.add("deferred", CHUNK * (size_of::<HandedOn<N>>() + size_of::<u32>()));
         }
+        memory.add("known keys", self.light.known.as_ref().map_or(0, |_| KnownKeys::BYTES));
         memory
+    }
+
+    /// Counts the keys that are reported from now on, in [`DataPlane::KNOWN_KEYS_BYTES`] bytes, so
+    /// that [`DataPlane::room`] can tell when an epoch should end.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn watch_load(&mut self) -> Result<(), ConfigError> {
+        self.light.known = Some(KnownKeys::new()?);
+        Ok(())
+    }
+
+    /// Bytes that [`DataPlane::watch_load`] takes.
+    pub const KNOWN_KEYS_BYTES: usize = KnownKeys::BYTES;
+
+    /// Returns the number of items that may be inserted before this is asked again, whatever they
+    /// are, for the epoch to stay within [`LOAD_LIMIT`](crate::LOAD_LIMIT); 0 if it should end now,
+    /// and `None` if the load is not watched.
+    ///
+    /// ```
+    /// use ucl_data_plane::{Config, DataPlane, KeyFormat, Report, ReportRule, Shape};
+    ///
+    /// let config = Config { keys: KeyFormat::Fixed(4), shape: Shape::PAPER_64KB, rule: ReportRule::New, seed: 1.into() };
+    /// let mut plane = DataPlane::<4>::new(config)?;
+    /// plane.watch_load()?;
+    /// let mut key = 0u32;
+    /// while plane.room() > Some(0) {
+    ///     plane.insert(&key.to_le_bytes(), 1, &mut |_: Report<'_>| ())?;
+    ///     key += 1;
+    /// }
+    /// // 3,000 slots for heavy keys, and 4,096 counters for the others.
+    /// assert!((3_000..9_000).contains(&key), "{key}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn room(&self) -> Option<u64> {
+        let known = self.light.known.as_ref()?;
+        let keys_per_item = if self.heavy.kind().sees_sketch() { 2 } else { 1 };
+        let limits = Limits::new(self.light.config.shape.geometry(), keys_per_item);
+        Some(limits.room(self.light.touched, known.estimate()))
     }
 
     /// The weight that the heavy part holds exactly for a key (its slot bytes).
@@ -275,12 +324,19 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         self.send_cut(true, sink);
         self.heavy.settle();
         self.light.counters.clear();
-        self.light.carries = 0;
+        (self.light.carries, self.light.touched) = (0, 0);
         match self.light.config.rule {
-            ReportRule::Paper | ReportRule::New => {}
+            ReportRule::Paper | ReportRule::New | ReportRule::Generations => {}
             ReportRule::Refresh => self.light.refresh.next_epoch(self.light.bloom.false_positive_rate()),
             ReportRule::Rotate => self.light.rotation.next_epoch(&mut self.light.bloom),
         }
+    }
+
+    /// Forgets no name while `hold` ([`ReportRule::Generations`]): then the names of an epoch of any
+    /// length stay within what the filter can hold. A data plane that was restored does not hold
+    /// them.
+    pub fn hold_names(&mut self, hold: bool) {
+        self.light.generations.held = hold;
     }
 
     /// Sends what [`DataPlane::cut`] would send, and changes nothing: asking never disturbs the
@@ -323,8 +379,9 @@ impl<H: HeavyPart<16>> DataPlane<16, H> {
         let offer = if too_heavy { Offer::HandedOn } else { self.heavy.offer(hash, &digest, weight as u32, &mut out) };
         if offer != Offer::Absorbed {
             // The name is at hand only now, so this is also where a lost one is sent again.
-            let fresh = self.light.bloom.insert(hash);
+            let fresh = self.light.is_new(hash);
             if fresh || (self.light.refresh.is_on() && self.light.refresh.chooses(hash)) {
+                self.light.known.iter_mut().for_each(|known| known.insert(hash));
                 let flags = KeyFlags { hot: false, fresh: fresh & self.light.rotation.has_all() };
                 sink.report(Report::Key { key: KeyRef::Digested { digest, bytes: key }, flags });
             }
@@ -343,16 +400,20 @@ impl<H: HeavyPart<16>> DataPlane<16, H> {
 impl Light {
     fn new(config: Config, seed: HashSeed) -> Result<Self, OutOfMemory> {
         let shape = config.shape;
+        let bloom = BloomFilter::new(shape.bloom, shape.bloom_bits, shape.bloom_hashes)?;
         Ok(Self {
             config,
             seed,
             map: BaseMap::new(&shape),
             counters: Counters::new(shape.geometry().counters(), shape.counter_bits, shape.signed())?,
-            bloom: BloomFilter::new(shape.bloom, shape.bloom_bits, shape.bloom_hashes)?,
+            generations: Generations::new(&bloom),
+            bloom,
             refresh: Refresh::default(),
             rotation: Rotation::default(),
             sketch_weight: 0,
             carries: 0,
+            touched: 0,
+            known: None,
         })
     }
 
@@ -362,6 +423,27 @@ impl Light {
         self.bloom.clear();
         (self.refresh, self.rotation) = (Refresh::default(), Rotation::default());
         (self.sketch_weight, self.carries) = (0, 0);
+        self.recount();
+        self.known.iter_mut().for_each(KnownKeys::clear);
+    }
+
+    /// Whether the filter does not have a key, which it has from now on.
+    #[inline(always)]
+    pub(crate) fn is_new(&mut self, hash: KeyHash) -> bool {
+        match self.config.rule {
+            ReportRule::Generations => self.generations.is_new(&mut self.rotation, &mut self.bloom, hash),
+            _ => self.bloom.insert(hash),
+        }
+    }
+
+    /// Counts anew which counters of the first row are not zero, and how full the halves of a filter
+    /// by generation are.
+    pub(crate) fn recount(&mut self) {
+        if self.config.rule == ReportRule::Generations {
+            self.generations = self.generations.recounted(&self.bloom);
+        }
+        let first_row = self.config.shape.geometry().width as usize;
+        self.touched = self.counters.iter().take(first_row).filter(|&counter| counter != 0).count() as u32;
     }
 
     /// Records what a batch handed on. Not inlined: the voting loop needs its registers.
@@ -377,10 +459,13 @@ impl Light {
                 seed: self.seed,
                 rule: self.config.rule,
                 refresh: self.refresh,
-                rotation: self.rotation,
+                rotation: &mut self.rotation,
+                generations: &mut self.generations,
                 bloom: &mut self.bloom,
                 sketch_weight: &mut self.sketch_weight,
                 carries: &mut self.carries,
+                touched: &mut self.touched,
+                known: self.known.as_mut(),
             };
             return match words {
                 Unsigned::B8(words) => run.record(words, entries, sink),
@@ -404,8 +489,9 @@ impl Light {
         };
         self.count(hash, weight, sink);
         let hot = reason == Reason::EvictedHot;
-        let fresh = self.bloom.insert(hash);
+        let fresh = self.is_new(hash);
         if fresh | refresh | (hot & (self.config.rule == ReportRule::Paper)) {
+            self.known.iter_mut().for_each(|known| known.insert(hash));
             let flags = KeyFlags { hot, fresh: fresh & self.rotation.has_all() };
             sink.report(Report::Key { key: KeyRef::Whole(key), flags });
         }
@@ -424,8 +510,15 @@ impl Light {
     #[inline(always)]
     fn count(&mut self, hash: KeyHash, weight: u64, sink: &mut impl ReportSink) {
         self.sketch_weight += weight;
+        let first_row = self.config.shape.geometry().width as usize;
         self.map.entries(hash, |at, negative| {
+            let before = self.counters.get(at) != 0;
             let times = self.counters.add(at, negative, weight);
+            if at < first_row {
+                // A counter that overflows to zero is touched again by what comes next.
+                self.touched += u32::from(self.counters.get(at) != 0);
+                self.touched -= u32::from(before);
+            }
             if times != 0 {
                 self.carries = self.carries.wrapping_add(times as u64);
                 sink.report(Report::Carry { at: CounterIndex(at as u32), times });
@@ -457,16 +550,19 @@ struct Run<'a> {
     seed: HashSeed,
     rule: ReportRule,
     refresh: Refresh,
-    rotation: Rotation,
+    rotation: &'a mut Rotation,
+    generations: &'a mut Generations,
     bloom: &'a mut BloomFilter,
     sketch_weight: &'a mut u64,
     carries: &'a mut u64,
+    touched: &'a mut u32,
+    known: Option<&'a mut KnownKeys>,
 }
 
 impl Run<'_> {
     /// [`Light::record`] for each entry, for four rows.
     #[inline(always)]
-    fn record<W: Word, const N: usize>(self, words: &mut [W], entries: &[HandedOn<N>], sink: &mut impl ReportSink) {
+    fn record<W: Word, const N: usize>(mut self, words: &mut [W], entries: &[HandedOn<N>], sink: &mut impl ReportSink) {
         for entry in entries {
             let hash = self.seed.hash(&entry.key);
             let weight = u64::from(entry.weight());
@@ -476,6 +572,7 @@ impl Run<'_> {
             let at = [at(0), at(1), at(2), at(3)];
             let refresh =
                 self.refresh.is_on() && at.iter().any(|&at| words[at].is_zero()) && self.refresh.chooses(hash);
+            *self.touched += u32::from(words[at[0]].is_zero());
             for at in at {
                 let times = words[at].add(weight);
                 if times != 0 {
@@ -483,9 +580,14 @@ impl Run<'_> {
                     sink.report(Report::Carry { at: CounterIndex(at as u32), times: times as i64 });
                 }
             }
+            *self.touched -= u32::from(words[at[0]].is_zero());
             let hot = entry.reason() == Reason::EvictedHot;
-            let fresh = self.bloom.insert(hash);
+            let fresh = match self.rule {
+                ReportRule::Generations => self.generations.is_new(self.rotation, self.bloom, hash),
+                _ => self.bloom.insert(hash),
+            };
             if fresh | refresh | (hot & (self.rule == ReportRule::Paper)) {
+                self.known.iter_mut().for_each(|known| known.insert(hash));
                 let flags = KeyFlags { hot, fresh: fresh & self.rotation.has_all() };
                 sink.report(Report::Key { key: KeyRef::Whole(&entry.key), flags });
             }

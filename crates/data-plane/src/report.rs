@@ -16,7 +16,7 @@ use crate::mirrored::Pieces;
 /// ```
 /// use ucl_data_plane::ReportRule;
 /// assert_eq!("rotate".parse(), Ok(ReportRule::Rotate));
-/// assert_eq!("all".parse::<ReportRule>().unwrap_err().to_string(), "the report rules are paper, new, refresh and rotate");
+/// assert_eq!("all".parse::<ReportRule>().unwrap_err().to_string(), "the report rules are paper, new, refresh, rotate and generations");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -36,11 +36,16 @@ pub enum ReportRule {
     /// (one in 256) it is emptied, so that every key that comes again is sent again, the lost ones
     /// too. Costs a name for each active key then, and loses hardly any.
     Rotate,
+    /// As [`ReportRule::New`], with a filter of two halves: when the claims of the younger half have
+    /// become false too often (one in 8,192), the older one is forgotten and takes its place, at any
+    /// time. Keys in use are remembered, and those that are not make room.
+    /// [`DataPlane::hold_names`](crate::DataPlane::hold_names) stops that for a while.
+    Generations,
 }
 
 impl ReportRule {
     /// All rules.
-    pub const ALL: [Self; 4] = [Self::Paper, Self::New, Self::Refresh, Self::Rotate];
+    pub const ALL: [Self; 5] = [Self::Paper, Self::New, Self::Refresh, Self::Rotate, Self::Generations];
 
     /// The name in options and results.
     pub fn name(self) -> &'static str {
@@ -49,6 +54,7 @@ impl ReportRule {
             Self::New => "new",
             Self::Refresh => "refresh",
             Self::Rotate => "rotate",
+            Self::Generations => "generations",
         }
     }
 }
@@ -61,7 +67,7 @@ impl fmt::Display for ReportRule {
 
 /// No report rule has this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the report rules are paper, new, refresh and rotate")]
+#[error("the report rules are paper, new, refresh, rotate and generations")]
 pub struct UnknownRule;
 
 impl FromStr for ReportRule {

@@ -1,9 +1,9 @@
 //! When keys are sent again: the Bloom filter keeps some from the control plane that it never sent.
 //!
 //! [`Refresh`] sends some of the keys that the filter claims to know. [`Rotation`] empties the
-//! filter.
+//! filter, or, with [`Generations`], one half of it at a time.
 
-use crate::bloom::BloomFilter;
+use crate::bloom::{BloomFilter, power};
 use crate::hash::KeyHash;
 
 /// At most one in so many.
@@ -51,15 +51,86 @@ pub const EMPTY_ABOVE: f64 = 1.0 / 256.0;
 /// key at every cut.
 pub const LEAST_CUTS: u32 = 4;
 
+/// A half of a filter whose claims are false more often than this is full.
+///
+/// A key that is lost for an epoch leaves mass in four counters, and peeling passes it on to others.
+/// With epochs at their limit, of a Zipf stream of 10M items over 1M keys in 64KB, mean errors were
+/// 0.0074 with one claim in 4,096 and 0.0012 with one in 8,192, for 1% more uplink.
+pub const FULL_ABOVE: f64 = 1.0 / 8192.0;
+
+/// How full the halves of a filter by generation are. It follows from the filter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Generations {
+    set: [u32; 2],
+    /// Bits with which a half is full.
+    full: u32,
+    /// Nothing is forgotten.
+    pub held: bool,
+}
+
+impl Generations {
+    /// Of an empty filter of this size.
+    pub fn new(bloom: &BloomFilter) -> Self {
+        let half = bloom.half_bits();
+        let rate = |set: u32| power(f64::from(set) / f64::from(half.max(1)), bloom.hashes);
+        let (mut below, mut full) = (0, half.max(1));
+        while full - below > 1 {
+            let middle = below.midpoint(full);
+            if rate(middle) < FULL_ABOVE { below = middle } else { full = middle }
+        }
+        Self { set: [0; 2], full, held: false }
+    }
+
+    /// Of a filter of the same size whose content has changed.
+    pub fn recounted(self, bloom: &BloomFilter) -> Self {
+        Self { set: [bloom.set_in(0), bloom.set_in(1)], ..self }
+    }
+
+    /// Notes a key; whether it has to be sent.
+    #[inline(always)]
+    pub fn is_new(&mut self, rotation: &mut Rotation, bloom: &mut BloomFilter, hash: KeyHash) -> bool {
+        let claims = bloom.halves_contain(hash);
+        let younger = rotation.younger();
+        if claims[younger] {
+            return false;
+        }
+        self.note(rotation, bloom, hash);
+        !claims[1 - younger]
+    }
+
+    #[inline(never)]
+    fn note(&mut self, rotation: &mut Rotation, bloom: &mut BloomFilter, hash: KeyHash) {
+        if self.set[rotation.younger()] >= self.full && !self.held {
+            rotation.turn(self.set[1 - rotation.younger()] > 0);
+            bloom.clear_half(rotation.younger());
+            self.set[rotation.younger()] = 0;
+        }
+        self.set[rotation.younger()] += bloom.set_in_half(hash, rotation.younger());
+    }
+}
+
 /// How long ago the filter was emptied, and whether it ever was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Rotation {
+    /// Cuts since then; of a filter by generation, how often its halves have taken turns.
     cuts: u32,
     emptied: bool,
 }
 
 impl Rotation {
+    /// The half of a filter by generation that keys are noted in.
+    #[inline(always)]
+    fn younger(self) -> usize {
+        (self.cuts & 1) as usize
+    }
+
+    /// The older half becomes the younger one. Whether it forgets anything by that.
+    fn turn(&mut self, forgets: bool) {
+        self.cuts ^= 1;
+        self.emptied |= forgets;
+    }
+
     /// Whether the filter has every key since the segment began.
     #[inline(always)]
     pub fn has_all(self) -> bool {
@@ -86,6 +157,46 @@ mod tests {
     use super::*;
     use crate::bloom::BloomKind;
     use crate::hash::HashSeed;
+
+    /// Keys in use stay known, others are forgotten in turn; at no time is more than a share of new
+    /// keys claimed, and nothing that was forgotten passes for never seen.
+    #[test]
+    fn halves_take_turns() {
+        let seed = HashSeed::new(1.into());
+        let hash = |key: u32| seed.hash(&key.to_le_bytes());
+        let mut bloom = BloomFilter::new(BloomKind::Classic, 64_000, 12).unwrap();
+        let (mut generations, mut rotation) = (Generations::new(&bloom), Rotation::default());
+        let mut sent_again = 0;
+        for key in 0..100_000 {
+            let new = generations.is_new(&mut rotation, &mut bloom, hash(key));
+            assert!(new || key > 0);
+            // A few keys come all the time, and are never sent again.
+            let in_use = key % 10;
+            sent_again += u32::from(key > 10 && generations.is_new(&mut rotation, &mut bloom, hash(in_use)));
+            assert!(rotation.has_all() || key > 3_000, "forgotten after {key}");
+        }
+        assert_eq!(sent_again, 0);
+        assert!(!rotation.has_all());
+        assert_eq!(generations, generations.recounted(&bloom));
+        let claimed =
+            |keys: core::ops::Range<u32>| keys.filter(|&key| bloom.halves_contain(hash(key)).contains(&true)).count();
+        assert_eq!(claimed(98_500..100_000), 1_500, "the latest are known");
+        assert!(claimed(0..90_000) < 90 && claimed(200_000..300_000) < 100);
+    }
+
+    /// While names are held nothing is forgotten, and the keys that are let through come to an end.
+    #[test]
+    fn held_names_come_to_an_end() {
+        let seed = HashSeed::new(1.into());
+        let mut bloom = BloomFilter::new(BloomKind::Classic, 6_400, 8).unwrap();
+        let mut generations = Generations { held: true, ..Generations::new(&bloom) };
+        let mut rotation = Rotation::default();
+        let mut sent =
+            (0..200_000u32).filter(|key| generations.is_new(&mut rotation, &mut bloom, seed.hash(&key.to_le_bytes())));
+        assert!(sent.by_ref().count() < 6_400);
+        drop(sent);
+        assert!(rotation.has_all());
+    }
 
     #[test]
     fn a_full_filter_is_emptied_and_an_ample_one_kept() {

@@ -8,6 +8,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -18,7 +19,9 @@ use crate::counters::Counters;
 use crate::hash::HashSeed;
 use crate::heavy::HeavyPart;
 use crate::key::{DigestKey, KeyFormat};
+use crate::load::KnownKeys;
 use crate::plane::DataPlane;
+use crate::resend::Generations;
 use crate::seed::{Hashing, Seed};
 
 /// A restored state that contradicts itself or its configuration. The text says in what.
@@ -145,6 +148,8 @@ impl<const N: usize, H: RestoredHeavy<N>> DataPlane<N, H> {
         self.light.map = BaseMap::new(shape);
         self.light.counters.check(shape)?;
         self.light.bloom.check(shape)?;
+        self.light.generations = Generations::new(&self.light.bloom);
+        self.light.recount();
         self.heavy.check(shape, &self.light.seed)?;
 
         let totals = &self.totals;
@@ -161,6 +166,26 @@ impl<const N: usize, H: RestoredHeavy<N>> DataPlane<N, H> {
         let beyond = self.light.counters.iter().position(|value| !(-limit..=limit).contains(&value));
         ensure(beyond.is_none(), || format!("counter {beyond:?} holds more than entered the sketch"))?;
         Ok(self)
+    }
+}
+
+impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
+    /// What [`DataPlane::watch_load`] has noted, for [`DataPlane::watch_load_from`]; it is no part of
+    /// what is written of a data plane.
+    pub fn known_keys(&self) -> Option<&[u8]> {
+        self.light.known.as_ref().map(KnownKeys::registers)
+    }
+
+    /// Goes on with what [`DataPlane::known_keys`] gave.
+    ///
+    /// # Errors
+    /// If this cannot have come from there.
+    pub fn watch_load_from(&mut self, registers: Vec<u8>) -> Result<(), Inconsistent> {
+        let length = registers.len();
+        let known = KnownKeys::restored(registers);
+        ensure(known.is_some(), || format!("{length} registers that count no known keys"))?;
+        self.light.known = known;
+        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@
 //! setting. `docs/planner.md` has predictions beside what was then measured.
 
 use ucl_data_plane::HashSeed;
-use ucl_sketch::KeyFormat;
+use ucl_sketch::{Epochs, KeyFormat};
 use ucl_streams::{BatchBuf, ZipfKeys};
 
 use crate::experiment::measure_accuracy;
@@ -19,12 +19,12 @@ use crate::system::Options;
 ///
 /// ```
 /// use ucl_lab::predict::{Mode, Scenario};
-/// use ucl_sketch::KeyFormat;
+/// use ucl_sketch::{Epochs, KeyFormat};
 ///
 /// let scenario = Scenario { items: 40_000, ..Scenario::new(16 << 10, KeyFormat::Fixed(13), 5_000) };
 /// let stream = scenario.stream();
 /// assert!((4_000..6_000).contains(&stream.truth().distinct()));
-/// let row = scenario.predict(&stream, Mode { method: "ucl-delta", interval: Some(4_000) })?;
+/// let row = scenario.predict(&stream, Mode { method: "ucl-delta", epochs: Epochs::ByLoad })?;
 /// assert!(row.aae.unwrap() < 1.0 && row.uplink_bytes_per_item.unwrap() < 13.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -51,20 +51,21 @@ pub struct Scenario {
 pub struct Mode {
     /// Name of the method, as in `ucl methods`.
     pub method: &'static str,
-    /// Number of items between two cuts; `None` for a single snapshot at the end.
-    pub interval: Option<u64>,
+    /// When epochs end.
+    pub epochs: Epochs,
 }
 
 impl Mode {
-    /// Returns the modes to choose from: exact without cuts and with some, delta at several
-    /// intervals, one snapshot, the paper's, and two without a sketch.
+    /// Returns the modes to choose from: exact without cuts and with some, delta by load and at
+    /// several intervals, one snapshot, the paper's, and two without a sketch.
     pub fn all() -> Vec<Self> {
-        let exact = [None, Some(64_000)].map(|interval| Self { method: "ucl-exact", interval });
-        let delta = [1_000, 4_000, 16_000, 64_000, 256_000];
-        let delta = delta.map(|interval| Self { method: "ucl-delta", interval: Some(interval) });
-        let others = [("ucl-em", None), ("ucl-learned", Some(1_000)), ("ucl-refined", Some(1_000))];
-        let others = others.map(|(method, interval)| Self { method, interval });
-        let without = ["send-keys", "exact-map"].map(|method| Self { method, interval: None });
+        let exact = [Epochs::Open, Epochs::Every(64_000)].map(|epochs| Self { method: "ucl-exact", epochs });
+        let delta = [1_000, 4_000, 16_000, 64_000, 256_000].map(Epochs::Every);
+        let delta = [Epochs::ByLoad].into_iter().chain(delta).map(|epochs| Self { method: "ucl-delta", epochs });
+        let paper = Epochs::Every(1_000);
+        let others = [("ucl-em", Epochs::Open), ("ucl-learned", paper), ("ucl-refined", paper)];
+        let others = others.map(|(method, epochs)| Self { method, epochs });
+        let without = ["send-keys", "exact-map"].map(|method| Self { method, epochs: Epochs::Open });
         exact.into_iter().chain(delta).chain(others).chain(without).collect()
     }
 }
@@ -101,7 +102,7 @@ impl Scenario {
     /// Runs a mode on the generated stream.
     pub fn predict(&self, stream: &Recording, mode: Mode) -> Result<Row, UnknownMethod> {
         let options = Options {
-            interval: Some(mode.interval),
+            interval: (mode.epochs != Epochs::ByLoad).then_some(mode.epochs.interval()),
             expected_keys: Some(self.expected_keys),
             epochs: Some(self.epochs),
             ..Options::default()

@@ -11,7 +11,7 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use ucl_lab::experiment::measure_accuracy;
 use ucl_lab::predict::{Mode, Scenario};
 use ucl_lab::{Recording, Registry, Row};
-use ucl_sketch::{KeyFormat, UclSketch};
+use ucl_sketch::{Epochs, KeyFormat, UclSketch};
 use ucl_streams::{BatchBuf, Format, OnError, ReadOptions, Source, read};
 
 use crate::answers::{batch, floats};
@@ -58,9 +58,8 @@ pub fn plan(
     interrupt::long(py, |stop| {
         let stream = scenario.stream();
         run(&methods, &[memory], stop, |method, _| {
-            let interval = Mode::all().into_iter().find(|mode| mode.method == method && mode.interval == Some(16_000));
-            let method = Mode { method, interval: interval.and_then(|mode| mode.interval) };
-            Ok(scenario.predict(&stream, method)?)
+            let planned = Mode::all().into_iter().find(|mode| mode.method == method);
+            Ok(scenario.predict(&stream, planned.unwrap_or(Mode { method, epochs: Epochs::Open }))?)
         })
     })
 }

@@ -9,6 +9,7 @@
 
 use ucl_data_plane::mirrored::MirroredPlane;
 use ucl_data_plane::{AnyHeavy, DataPlane, Report, ReportSink};
+use ucl_sketch::plan::SERIES_INTERVAL;
 use ucl_sketch::{Builder, Config, DecoderKind, Execution, Mode, UclSketch};
 use ucl_yardsticks::{ITEMS, Rounds, Texts, five_tuples, machine, numbers};
 
@@ -62,8 +63,8 @@ fn fixed<'a, const N: usize>(rounds: &mut Rounds<'a>, keys: &'a [[u8; N]]) {
         |plane| keys.chunks(BATCH).for_each(|keys| plane.insert_batch(keys, &mut |_: Report<'_>| {}).expect("few")),
         |plane, ()| assert_eq!(plane.weight(), ITEMS as u64),
     );
-    let (config, interval) = builder.clone().mode(MODES[1]).plan().expect("64KB are enough");
-    let interval = interval.expect("delta cuts") as usize;
+    let (config, _) = builder.clone().mode(MODES[1]).plan().expect("64KB are enough");
+    let interval = SERIES_INTERVAL as usize;
     let bare = move || DataPlane::<N>::new(config).expect("the planner's shape is valid");
     rounds.case(
         "data plane, bare, insert_batch",
@@ -121,8 +122,8 @@ fn fixed<'a, const N: usize>(rounds: &mut Rounds<'a>, keys: &'a [[u8; N]]) {
 /// Keys of any length go in one by one: only keys of one size make a batch.
 fn texts<'a>(rounds: &mut Rounds<'a>, keys: &'a Texts) {
     let builder = UclSketch::builder().memory("64KB").seed(1);
-    let (config, interval) = builder.clone().mode(MODES[1]).plan().expect("64KB are enough");
-    let interval = interval.expect("delta cuts");
+    let (config, _) = builder.clone().mode(MODES[1]).plan().expect("64KB are enough");
+    let interval = SERIES_INTERVAL;
     rounds.case(
         "data plane, bare, insert_bytes",
         move || DataPlane::<16>::new(config).expect("the planner's shape is valid"),

@@ -10,9 +10,10 @@ use ucl_wire::WireError;
 
 use crate::background::NoThread;
 use crate::bytes::{Bytes, ParseBytesError};
+use crate::epochs::Epochs;
 use crate::key::{ByteKey, Key};
 use crate::mode::Mode;
-use crate::plan::{BudgetError, Plan, Request, plan};
+use crate::plan::{BudgetError, Plan, Request, SERIES_INTERVAL, plan};
 use crate::sketch::UclSketch;
 
 /// Where the control plane runs.
@@ -44,8 +45,8 @@ pub enum Execution {
 /// ```
 /// use ucl_sketch::{CounterBits, DecoderKind, UclSketch};
 /// let builder = UclSketch::builder().memory("32KB").key_bytes(13).expected_keys(50_000).decoder(DecoderKind::Em);
-/// let (config, interval) = builder.plan()?; // what would be built
-/// assert_eq!((config.shape.counter_bits, interval), (CounterBits::B4, None)); // keys outnumber wider counters
+/// let (config, _) = builder.plan()?; // what would be built
+/// assert_eq!(config.shape.counter_bits, CounterBits::B4); // keys outnumber wider counters
 /// let sketch = builder.build()?;
 /// assert!(sketch.memory().total() <= 32_768);
 /// # Ok::<(), ucl_sketch::BuildError>(())
@@ -60,7 +61,7 @@ pub struct Builder<K = ByteKey> {
     base: Option<Base>,
     heavy: Option<HeavyKind>,
     rule: Option<ReportRule>,
-    interval: Option<Option<u64>>,
+    epochs: Option<Epochs>,
     mode: Option<Mode>,
     code_bits: Option<u8>,
     count_bits: Option<u8>,
@@ -123,7 +124,7 @@ impl Default for Builder {
             base: None,
             heavy: None,
             rule: None,
-            interval: None,
+            epochs: None,
             mode: None,
             code_bits: None,
             count_bits: None,
@@ -171,7 +172,7 @@ impl<K> Builder<K> {
             base: self.base,
             heavy: self.heavy,
             rule: self.rule,
-            interval: self.interval,
+            epochs: self.epochs,
             mode: self.mode,
             code_bits: self.code_bits,
             count_bits: self.count_bits,
@@ -246,8 +247,14 @@ impl<K: Key> Builder<K> {
 
     /// Items between two cuts; `None` for no cuts, that is one snapshot whenever a view is asked
     /// for.
-    pub fn interval(mut self, items: impl Into<Option<u64>>) -> Self {
-        self.interval = Some(items.into());
+    pub fn interval(self, items: impl Into<Option<u64>>) -> Self {
+        self.epochs(items.into().into())
+    }
+
+    /// When epochs end, instead of what goes with the decoder: delta's end by load, or every 16,000
+    /// items where their counts are kept ([`Builder::retain_epochs`]).
+    pub fn epochs(mut self, epochs: Epochs) -> Self {
+        self.epochs = Some(epochs);
         self
     }
 
@@ -364,8 +371,8 @@ impl<K: Key> Builder<K> {
         asked.into_iter().find(|(_, asked)| *asked).map(|(what, _)| what)
     }
 
-    /// What [`Builder::build`] would build: configuration and interval.
-    pub fn plan(&self) -> Result<(Config, Option<u64>), BuildError> {
+    /// What [`Builder::build`] would build: configuration and epochs.
+    pub fn plan(&self) -> Result<(Config, Epochs), BuildError> {
         let keys = self.keys.clone()?;
         let mode = self.chosen_mode();
         if mode == Mode::Exact
@@ -373,12 +380,16 @@ impl<K: Key> Builder<K> {
         {
             return Err(BuildError::NoSketch { what });
         }
+        // Epochs that are asked about one by one are told apart by their numbers of items.
+        let timed = (mode == Mode::Sketch(DecoderKind::Delta) && self.settings.retain_epochs > 0)
+            .then_some(Epochs::Every(SERIES_INTERVAL));
+        let epochs = self.epochs.or(timed);
         let planned = match self.shape {
             Some(shape) => {
                 let (base, heavy) = (self.base.unwrap_or(shape.base), self.heavy.unwrap_or(shape.heavy));
                 let shape = Shape { base, heavy, ..shape };
                 let keys = if matches!(heavy, HeavyKind::Mirrored(_)) { self.coded(keys) } else { keys };
-                Plan { keys, shape, rule: ReportRule::Paper, interval: self.default_interval() }
+                Plan { keys, shape, rule: ReportRule::Paper, epochs: self.default_epochs() }
             }
             None => {
                 let keys = if mode == Mode::Exact { self.coded(keys) } else { keys };
@@ -389,7 +400,8 @@ impl<K: Key> Builder<K> {
                     counter_bits: self.counter_bits,
                     base: self.base.unwrap_or_default(),
                     heavy: self.heavy.unwrap_or_default(),
-                    interval: self.interval.flatten(),
+                    interval: epochs.and_then(Epochs::interval),
+                    watch_load: epochs == Some(Epochs::ByLoad),
                     rule: self.rule,
                     count_bits: self.count_bits,
                 };
@@ -397,36 +409,34 @@ impl<K: Key> Builder<K> {
             }
         };
         // Epochs that are to be kept have to end.
-        let kept = (self.settings.retain_epochs > 0).then_some(crate::plan::DELTA_INTERVAL);
-        let interval = self.interval.unwrap_or(planned.interval.or(kept));
-        if interval == Some(0) {
+        let epochs = epochs.unwrap_or(match planned.epochs {
+            Epochs::Open if self.settings.retain_epochs > 0 => Epochs::Every(SERIES_INTERVAL),
+            planned => planned,
+        });
+        if epochs == Epochs::Every(0) {
             return Err(BuildError::Interval);
         }
         planned.shape.validate()?;
         let seed = Seed::new(self.seed.unwrap_or_else(random_seed)).with_hashing(self.hashing);
-        Ok((
-            Config { keys: planned.keys, shape: planned.shape, rule: self.rule.unwrap_or(planned.rule), seed },
-            interval,
-        ))
+        Ok((Config { keys: planned.keys, shape: planned.shape, rule: self.rule.unwrap_or(planned.rule), seed }, epochs))
     }
 
-    fn default_interval(&self) -> Option<u64> {
-        match self.settings.decoder {
-            DecoderKind::Learned | DecoderKind::Refined => Some(crate::plan::PAPER_INTERVAL),
-            DecoderKind::Delta => Some(crate::plan::DELTA_INTERVAL),
-            _ => None,
+    fn default_epochs(&self) -> Epochs {
+        match self.chosen_mode() {
+            Mode::Sketch(decoder) => Epochs::of(decoder),
+            Mode::Exact => Epochs::Open,
         }
     }
 
     /// Builds the sketch.
     pub fn build(self) -> Result<UclSketch<K>, BuildError> {
-        let (config, interval) = self.plan()?;
+        let (config, epochs) = self.plan()?;
         let mut settings = Settings { seed: config.seed.folded(), ..self.settings.clone() };
         if self.chosen_mode() == Mode::Exact {
             // What little there is to decode, epoch by epoch: nothing.
             settings.decoder = DecoderKind::Delta;
         }
-        UclSketch::new(config, settings, interval, self.execution, self.measure_uplink)
+        UclSketch::new(config, settings, epochs, self.execution, self.measure_uplink)
     }
 }
 

@@ -10,6 +10,7 @@ use ucl_wire::EncoderState;
 use ucl_wire::{Encoder, Uplink};
 
 use crate::builder::{BuildError, Builder};
+use crate::epochs::Epochs;
 use crate::key::Key;
 use crate::plane::AnyPlane;
 use crate::sketch::Out;
@@ -44,8 +45,8 @@ pub struct Outgoing {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// It never ends an epoch by itself: call [`Device::cut`]. [`Builder::plan`] tells how many items
-/// an epoch should have.
+/// It never ends an epoch by itself: call [`Device::cut`]. [`Builder::plan`] tells when epochs
+/// should end; where that is by load, [`Device::room`] tells how soon.
 pub struct Device {
     pub(crate) plane: AnyPlane,
     pub(crate) encoder: Encoder<Out>,
@@ -102,7 +103,12 @@ impl<K: Key> Builder<K> {
     /// Builds the device's half alone. Decoder and settings only decide which sizes are planned:
     /// decoding is the [`Station`](crate::Station)'s. [`Builder::execution`] has no effect.
     pub fn device(self) -> Result<Device, BuildError> {
-        Device::new(self.plan()?.0)
+        let (config, epochs) = self.plan()?;
+        let mut device = Device::new(config)?;
+        if epochs == Epochs::ByLoad {
+            device.plane.watch_load()?;
+        }
+        Ok(device)
     }
 }
 
@@ -127,6 +133,7 @@ impl Device {
 
     fn assemble(plane: AnyPlane, encoder: Encoder<Out>, messages: Channel<Vec<u8>>, held: Option<Held>) -> Self {
         let mut device = Self { plane, encoder, messages, outgoing: VecDeque::new(), outgoing_bytes: 0, held };
+        device.plane.hold_names(device.held.is_some());
         device.collect(false);
         device
     }
@@ -166,6 +173,31 @@ impl Device {
         plane.insert_batch(key_bytes, count, keys, weights, &mut Outlet { encoder, held: held.as_mut() })
     }
 
+    /// Returns the number of items that may be inserted before this is asked again, whatever they
+    /// are, for the epoch to be decoded well; 0 if it should end now. `None` if epochs do not end
+    /// by load.
+    ///
+    /// ```
+    /// use ucl_sketch::{DecoderKind, UclSketch};
+    /// let mut device = UclSketch::builder().decoder(DecoderKind::Delta).memory("16KB").device()?;
+    /// let mut until = device.room().unwrap_or(u64::MAX);
+    /// for i in 0..50_000u32 {
+    ///     device.insert(&i.to_le_bytes(), 1)?;
+    ///     until -= 1;
+    ///     if until == 0 {
+    ///         if device.room() == Some(0) {
+    ///             device.cut();
+    ///         }
+    ///         until = device.room().unwrap_or(u64::MAX);
+    ///     }
+    /// }
+    /// assert!(device.epoch() > 5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn room(&self) -> Option<u64> {
+        self.plane.room()
+    }
+
     /// Ends the epoch: its last message is ready. Carries that were held back go out first.
     pub fn cut(&mut self) {
         self.hold(false);
@@ -173,10 +205,12 @@ impl Device {
         self.collect(true);
     }
 
-    /// Holds carries back from now on, added up by counter, or sends them. While the link is down
+    /// Holds carries back from now on, added up by counter, or sends them; and forgets no
+    /// name meanwhile. While the link is down
     /// and the epoch cannot end, this keeps the messages of an epoch of any length within a bound:
     /// eight bytes per counter here, and the names of the keys that the filter lets through.
     pub fn hold(&mut self, hold: bool) {
+        self.plane.hold_names(hold);
         match (hold, self.held.take()) {
             (true, held) => self.held = Some(held.unwrap_or_default()),
             (false, Some(Held(carries))) => {

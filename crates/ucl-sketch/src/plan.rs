@@ -12,9 +12,13 @@
 use ucl_control_plane::DecoderKind;
 pub use ucl_data_plane::bloom::expected_coverage;
 use ucl_data_plane::mirrored::MirroredShape;
-use ucl_data_plane::{Base, BloomKind, CounterBits, EMPTY_ABOVE, HeavyKind, KeyFormat, LEAST_CUTS, ReportRule, Shape};
+use ucl_data_plane::{
+    Base, BloomKind, CounterBits, DataPlane, EMPTY_ABOVE, FULL_ABOVE, HeavyKind, KeyFormat, LEAST_CUTS, ReportRule,
+    Shape,
+};
 
 use crate::Bytes;
+use crate::epochs::Epochs;
 use crate::mode::Mode;
 
 /// What the planner is asked.
@@ -34,6 +38,8 @@ pub struct Request {
     pub heavy: HeavyKind,
     /// Items between two cuts; the decoder's own if not given.
     pub interval: Option<u64>,
+    /// Leaves room for watching the load of epochs. [`plan`] does so wherever they end by load.
+    pub watch_load: bool,
     /// Which keys are sent; what goes with the decoder if not given.
     pub rule: Option<ReportRule>,
     /// Bits of a count in a mirrored table: more for items that weigh much. Six if not given.
@@ -51,6 +57,7 @@ impl Default for Request {
             base: Base::CountMin,
             heavy: HeavyKind::Voting,
             interval: None,
+            watch_load: false,
             rule: None,
             count_bits: None,
         }
@@ -79,8 +86,8 @@ pub fn default_expected_keys(memory: usize) -> u64 {
 /// ```
 /// use ucl_sketch::plan::{Plan, Request, plan};
 /// use ucl_sketch::{DecoderKind, Mode, ReportRule};
-/// let Plan { rule, interval, .. } = plan(Mode::Sketch(DecoderKind::Learned), Request::default())?;
-/// assert_eq!((rule, interval), (ReportRule::Paper, Some(1_000)));
+/// let Plan { rule, epochs, .. } = plan(Mode::Sketch(DecoderKind::Learned), Request::default())?;
+/// assert_eq!((rule, epochs.interval()), (ReportRule::Paper, Some(1_000)));
 /// # Ok::<(), ucl_sketch::plan::BudgetError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,8 +99,8 @@ pub struct Plan {
     pub shape: Shape,
     /// The report rule that goes with it.
     pub rule: ReportRule,
-    /// Items between two cuts; `None` for a single snapshot when asked.
-    pub interval: Option<u64>,
+    /// When epochs end.
+    pub epochs: Epochs,
 }
 
 /// A budget that no sketch can be planned for.
@@ -143,23 +150,26 @@ const LEAST_BLOOM: usize = 64;
 pub fn plan(mode: Mode, request: Request) -> Result<Plan, BudgetError> {
     let Mode::Sketch(decoder) = mode else {
         let shape = exact(request)?;
-        return Ok(Plan { keys: coded(request.keys), shape, rule: ReportRule::New, interval: request.interval });
+        return Ok(Plan { keys: coded(request.keys), shape, rule: ReportRule::New, epochs: request.interval.into() });
     };
-    let (rule, interval) = match decoder {
-        DecoderKind::Em => (ReportRule::New, None),
-        DecoderKind::Delta => (ReportRule::Rotate, Some(request.interval.unwrap_or(DELTA_INTERVAL))),
-        DecoderKind::Learned | DecoderKind::Refined => (ReportRule::Paper, Some(PAPER_INTERVAL)),
-        _ => (ReportRule::Paper, None),
+    let rule = request.rule.unwrap_or(match decoder {
+        DecoderKind::Em => ReportRule::New,
+        DecoderKind::Delta => ReportRule::Generations,
+        _ => ReportRule::Paper,
+    });
+    let epochs = match (decoder, request.interval) {
+        (DecoderKind::Delta, Some(items)) => Epochs::Every(items),
+        _ => Epochs::of(decoder),
     };
-    let rule = request.rule.unwrap_or(rule);
-    let request = Request { rule: Some(rule), ..request };
+    let watch_load = request.watch_load || epochs == Epochs::ByLoad;
+    let request = Request { rule: Some(rule), watch_load, ..request };
     let shape = match decoder {
         // It decodes all at once, whenever cuts are made.
         DecoderKind::Em => narrow(Request { interval: None, ..request }),
-        DecoderKind::Delta => narrow(Request { interval, ..request }),
+        DecoderKind::Delta => narrow(request),
         _ => wide(request),
     }?;
-    Ok(Plan { keys: request.keys, shape, rule, interval })
+    Ok(Plan { keys: request.keys, shape, rule, epochs })
 }
 
 /// Keys of any length have codes in a mirrored table.
@@ -209,8 +219,9 @@ pub fn exact(request: Request) -> Result<Shape, BudgetError> {
 
 /// The paper's sampling interval.
 pub const PAPER_INTERVAL: u64 = 1_000;
-/// Delta's: a compromise between accuracy and uplink.
-pub const DELTA_INTERVAL: u64 = 16_000;
+
+/// Items of an epoch whose counts are kept, for questions about time.
+pub const SERIES_INTERVAL: u64 = 16_000;
 
 /// The paper's shapes.
 pub fn wide(request: Request) -> Result<Shape, BudgetError> {
@@ -291,6 +302,10 @@ fn fit(
 ) -> Result<Shape, BudgetError> {
     let expected = request.expected();
     let emptied_after = request.interval.filter(|_| request.rule == Some(ReportRule::Rotate));
+    let hashes = |bits: u32| match request.rule {
+        Some(ReportRule::Generations) => generation_hashes(bits, expected),
+        _ => bloom_hashes(bits, expected, emptied_after),
+    };
     let shape = |slots: usize, width: usize, bloom_bytes: usize| Shape {
         heavy: request.heavy,
         slots: slots as u32,
@@ -301,14 +316,15 @@ fn fit(
         counter_bits,
         bloom: BloomKind::Classic,
         bloom_bits: (bloom_bytes / 4 * 32) as u32,
-        bloom_hashes: bloom_hashes((bloom_bytes / 4 * 32) as u32, expected, emptied_after),
+        bloom_hashes: hashes((bloom_bytes / 4 * 32) as u32),
     };
-    let least = shape(LEAST_SLOTS, LEAST_WIDTH, LEAST_BLOOM).memory(request.keys).total();
+    let watching = if request.watch_load { DataPlane::<4>::KNOWN_KEYS_BYTES } else { 0 };
+    let least = shape(LEAST_SLOTS, LEAST_WIDTH, LEAST_BLOOM).memory(request.keys).total() + watching;
     let too_small = BudgetError::TooSmall { memory: request.memory, keys: request.keys, least };
     if request.memory < least {
         return Err(too_small);
     }
-    let budget = request.memory - shape(0, 0, 0).memory(request.keys).total();
+    let budget = request.memory - watching - shape(0, 0, 0).memory(request.keys).total();
     let counter_bytes = |width: usize| counter_bits.bytes(width * usize::from(rows));
     // Each part gets its share, but leaves room for the least of those that come after it.
     let room = budget - request.heavy.bytes(LEAST_SLOTS, request.keys.slot_bytes());
@@ -341,8 +357,19 @@ fn fit(
 /// ```
 pub fn bloom_hashes(bits: u32, keys: f64, interval: Option<u64>) -> u8 {
     let at_a_time = interval.map_or(keys, |interval| keys_at_a_time(bits, interval).min(keys));
-    let coverage = |hashes: &u8| expected_coverage(bits, *hashes, at_a_time);
-    (1..=12).max_by(|a, b| coverage(a).total_cmp(&coverage(b))).unwrap_or(6)
+    best_hashes(bits, at_a_time, 12)
+}
+
+fn best_hashes(bits: u32, keys: f64, most: u8) -> u8 {
+    let coverage = |hashes: &u8| expected_coverage(bits, *hashes, keys);
+    (1..=most).max_by(|a, b| coverage(a).total_cmp(&coverage(b))).unwrap_or(6)
+}
+
+/// The same for a filter by generation: a half holds as many keys as come, or as it can.
+fn generation_hashes(bits: u32, keys: f64) -> u8 {
+    let half = bits / 2;
+    let room = f64::from(half) * std::f64::consts::LN_2 / -FULL_ABOVE.log2();
+    best_hashes(half, keys.min(room), 16)
 }
 
 /// The most keys that a filter has to hold which is emptied in time: as many as fit before its

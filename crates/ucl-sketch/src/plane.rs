@@ -120,6 +120,63 @@ impl AnyPlane {
         each!(self, plane => plane.weight())
     }
 
+    /// Watches the load of epochs from now on; a mirrored table has none.
+    pub fn watch_load(&mut self) -> Result<(), ConfigError> {
+        match self {
+            Self::K4(plane) => plane.watch_load(),
+            Self::K8(plane) => plane.watch_load(),
+            Self::K13(plane) => plane.watch_load(),
+            Self::K16(plane) | Self::Digest(plane) => plane.watch_load(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Items that may come before the load is to be looked at again; 0 if the epoch should end.
+    pub fn room(&self) -> Option<u64> {
+        match self {
+            Self::K4(plane) => plane.room(),
+            Self::K8(plane) => plane.room(),
+            Self::K13(plane) => plane.room(),
+            Self::K16(plane) | Self::Digest(plane) => plane.room(),
+            _ => None,
+        }
+    }
+
+    /// Forgets no name while `hold`.
+    pub fn hold_names(&mut self, hold: bool) {
+        match self {
+            Self::K4(plane) => plane.hold_names(hold),
+            Self::K8(plane) => plane.hold_names(hold),
+            Self::K13(plane) => plane.hold_names(hold),
+            Self::K16(plane) | Self::Digest(plane) => plane.hold_names(hold),
+            _ => {}
+        }
+    }
+
+    /// What watching the load has noted, for a state.
+    #[cfg(feature = "state")]
+    pub fn known_keys(&self) -> Option<&[u8]> {
+        match self {
+            Self::K4(plane) => plane.known_keys(),
+            Self::K8(plane) => plane.known_keys(),
+            Self::K13(plane) => plane.known_keys(),
+            Self::K16(plane) | Self::Digest(plane) => plane.known_keys(),
+            _ => None,
+        }
+    }
+
+    /// Goes on with what [`AnyPlane::known_keys`] gave.
+    #[cfg(feature = "state")]
+    pub fn watch_load_from(&mut self, registers: Vec<u8>) -> Result<(), Inconsistent> {
+        match self {
+            Self::K4(plane) => plane.watch_load_from(registers),
+            Self::K8(plane) => plane.watch_load_from(registers),
+            Self::K13(plane) => plane.watch_load_from(registers),
+            Self::K16(plane) | Self::Digest(plane) => plane.watch_load_from(registers),
+            _ => Err(Inconsistent("a mirrored table has no load to watch".into())),
+        }
+    }
+
     pub fn cut(&mut self, sink: &mut impl ReportSink) {
         each!(self, plane => plane.cut(sink));
     }

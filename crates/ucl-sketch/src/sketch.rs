@@ -10,6 +10,7 @@ use ucl_wire::{Encoder, Uplink};
 
 use crate::background::Background;
 use crate::builder::{BuildError, Builder, Execution};
+use crate::epochs::Epochs;
 use crate::key::{AsKey, ByteKey, Key};
 use crate::mode::Mode;
 use crate::pipeline::Pipeline;
@@ -43,7 +44,8 @@ pub(crate) fn nowhere() -> Out {
 pub struct UclSketch<K = ByteKey> {
     pub(crate) plane: AnyPlane,
     pub(crate) control: Control,
-    pub(crate) interval: Option<u64>,
+    pub(crate) epochs: Epochs,
+    /// Items until the epoch ends, or until its load is looked at again.
     pub(crate) until_cut: u64,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) keys: PhantomData<fn() -> K>,
@@ -53,7 +55,7 @@ impl<K> fmt::Debug for UclSketch<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UclSketch")
             .field("config", self.plane.config())
-            .field("interval", &self.interval)
+            .field("epochs", &self.epochs)
             .field("items", &self.plane.items())
             .field("weight", &self.plane.weight())
             .finish_non_exhaustive()
@@ -147,11 +149,14 @@ impl<K: Key> UclSketch<K> {
     pub(crate) fn new(
         config: Config,
         settings: Settings,
-        interval: Option<u64>,
+        epochs: Epochs,
         execution: Execution,
         measure_uplink: bool,
     ) -> Result<Self, BuildError> {
-        let plane = AnyPlane::new(config)?;
+        let mut plane = AnyPlane::new(config)?;
+        if epochs == Epochs::ByLoad {
+            plane.watch_load()?;
+        }
         let control = match execution {
             Execution::Synchronous | Execution::Pipelined => {
                 let encoder = measure_uplink.then(|| Encoder::new(0, config, nowhere())).transpose()?;
@@ -160,8 +165,11 @@ impl<K: Key> UclSketch<K> {
             }
             Execution::Background => Control::Background(Background::start(config, settings)?),
         };
-        let until_cut = interval.unwrap_or(u64::MAX);
-        let sketch = Self { plane, control, interval, until_cut, labels: BTreeMap::new(), keys: PhantomData };
+        // A mirrored table has no load.
+        let epochs = if epochs == Epochs::ByLoad && plane.room().is_none() { Epochs::Open } else { epochs };
+        let mut sketch =
+            Self { plane, control, epochs, until_cut: u64::MAX, labels: BTreeMap::new(), keys: PhantomData };
+        sketch.start_epoch();
         Ok(if execution == Execution::Pipelined { sketch.pipelined() } else { sketch })
     }
 
@@ -307,18 +315,31 @@ impl<K: Key> UclSketch<K> {
     fn passed(&mut self, items: u64) {
         self.until_cut -= items;
         if self.until_cut == 0 {
-            self.cut();
+            self.cut_if_due();
         }
     }
 
-    /// Ends the epoch now. Happens by itself every `interval` items.
+    /// Ends the epoch, unless its load leaves room for more.
+    fn cut_if_due(&mut self) {
+        match self.plane.room().filter(|_| self.epochs == Epochs::ByLoad) {
+            Some(room) if room > 0 => self.until_cut = room,
+            _ => self.cut(),
+        }
+    }
+
+    /// Ends the epoch now. Happens by itself as [`UclSketch::epochs`] says.
     pub fn cut(&mut self) {
         self.control.cut(&mut self.plane);
         self.start_epoch();
     }
 
     fn start_epoch(&mut self) {
-        self.until_cut = self.interval.unwrap_or(u64::MAX);
+        self.until_cut = match self.epochs {
+            // What a merge or a change has moved into the sketch may fill it at once.
+            Epochs::ByLoad => self.plane.room().unwrap_or(u64::MAX).max(1),
+            Epochs::Every(items) => items,
+            Epochs::Open => u64::MAX,
+        };
     }
 
     /// Returns the counts at this moment. Asking changes nothing.
@@ -364,9 +385,14 @@ impl<K: Key> UclSketch<K> {
         Mode::of(self.plane.config(), decoder)
     }
 
-    /// Items between two cuts.
+    /// When epochs end.
+    pub fn epochs(&self) -> Epochs {
+        self.epochs
+    }
+
+    /// Items between two cuts, if that is a fixed number.
     pub fn interval(&self) -> Option<u64> {
-        self.interval
+        self.epochs.interval()
     }
 
     /// What was written on the sketch beside its state, by name.

@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 use rayon::prelude::*;
+use ucl_data_plane::DataPlane;
 use ucl_sketch::plan::{BudgetError, Request, narrow, plan, wide};
 use ucl_sketch::{
-    Base, CounterBits, DecoderKind, Execution, HeavyKind, KeyFormat, Mode, ReportRule, Source, UclSketch,
+    Base, CounterBits, DecoderKind, Epochs, Execution, HeavyKind, KeyFormat, Mode, ReportRule, Source, UclSketch,
 };
 use ucl_streams::SplitMix64;
 
@@ -332,11 +333,12 @@ proptest! {
         heavy in prop::sample::select(&HeavyKind::ALL[..]),
     ) {
         let keys = KeyFormat::for_key_bytes(key_bytes).unwrap();
-        let request =
-            Request { memory, keys, expected_keys: expected, counter_bits: bits, interval, base, heavy, rule: None, count_bits: None };
+        let asked = Request { memory, keys, expected_keys: expected, counter_bits: bits, ..Request::default() };
+        let request = Request { interval, base, heavy, ..asked };
         match plan(Mode::Sketch(decoder), request) {
             Ok(plan) => {
-                let used = plan.shape.memory(keys).total();
+                let watching = if plan.epochs == Epochs::ByLoad { DataPlane::<4>::KNOWN_KEYS_BYTES } else { 0 };
+                let used = plan.shape.memory(keys).total() + watching;
                 prop_assert!(used <= memory, "{used} of {memory}: {:?}", plan.shape);
                 prop_assert!(memory < 2_000 || used * 100 >= memory * 97, "only {used} of {memory}: {:?}", plan.shape);
                 prop_assert!(plan.shape.validate().is_ok());
@@ -356,7 +358,7 @@ fn narrow_shapes_have_many_more_counters() {
     let request = Request { memory: 65_536, keys: KeyFormat::Fixed(4), ..Request::default() };
     let (narrow, wide) = (narrow(request).unwrap(), wide(request).unwrap());
     assert!(narrow.geometry().counters() > 8 * wide.geometry().counters());
-    assert_eq!(plan(Mode::Sketch(DecoderKind::Delta), request).unwrap().rule, ReportRule::Rotate);
+    assert_eq!(plan(Mode::Sketch(DecoderKind::Delta), request).unwrap().rule, ReportRule::Generations);
     assert_eq!(narrow.counter_bits, CounterBits::B8);
     let short = plan(Mode::Sketch(DecoderKind::Delta), Request { interval: Some(1_000), ..request }).unwrap();
     assert_eq!(short.shape.counter_bits, CounterBits::B4, "short epochs need few bits");

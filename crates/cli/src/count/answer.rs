@@ -104,6 +104,9 @@ pub struct Answer {
     /// Items between two cuts.
     #[serde(skip)]
     pub interval: Option<u64>,
+    /// Whether epochs end by load.
+    #[serde(skip)]
+    pub by_load: bool,
     /// Seconds until the last item was in; decoding of earlier epochs included.
     #[serde(skip)]
     pub counting: f64,
@@ -217,6 +220,7 @@ impl Answer {
             no_key: 0,
             exact_keys: view.all().filter(|(_, answer)| answer.lower == answer.upper).count() as u64,
             interval: None,
+            by_load: false,
             counting: 0.0,
         }
     }

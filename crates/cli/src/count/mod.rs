@@ -21,8 +21,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ucl_sketch::{
-    Base, Builder, Bytes, CounterBits, DecoderKind, HeavyKind, KeyFormat, Mode, QueryView, ReportRule, Seed, UclSketch,
-    random_seed,
+    Base, Builder, Bytes, CounterBits, DecoderKind, Epochs, HeavyKind, KeyFormat, Mode, QueryView, ReportRule, Seed,
+    UclSketch, random_seed,
 };
 use ucl_streams::{Format, Progress, ReadError, ReadSummary, Source, read};
 
@@ -71,9 +71,9 @@ pub struct Args {
     /// Recovery algorithm: delta, em, learned, refined, cm, lsmr, lsqr, omp or map. The same as
     /// --mode with this name.
     ///
-    /// delta decodes every --interval on its own and has the smallest errors. em decodes once, at
-    /// the end. learned is the paper's network, which trains itself and is slow. refined runs em on
-    /// the network's output. cm, lsmr, lsqr, omp and map are for comparison.
+    /// delta decodes every epoch on its own and has the smallest errors. em decodes once, at the
+    /// end. learned is the paper's network, which trains itself and is slow. refined runs em on the
+    /// network's output. cm, lsmr, lsqr, omp and map are for comparison.
     #[arg(short, long, value_name = "NAME", help_heading = "Sketch")]
     decoder: Option<DecoderKind>,
 
@@ -105,17 +105,18 @@ pub struct Args {
     #[arg(long, value_name = "N", help_heading = "Sketch")]
     expected_keys: Option<u64>,
 
-    /// Items per epoch [default: 16000 for delta and for --last, --changes and --keep, 1000 for
-    /// learned and refined, none for the others].
+    /// Items per epoch [default: chosen while counting for delta, 16000 for --last, --changes and
+    /// --keep, 1000 for learned and refined, none for the others].
     ///
     /// After each epoch the device sends what it holds: the counts of its table, or the counters.
+    /// delta ends an epoch before it has more keys than its counters can tell apart.
     #[arg(long, value_name = "ITEMS", value_parser = values::items, help_heading = "Sketch")]
     interval: Option<u64>,
 
     /// End an epoch after this time as well, such as 10s, 2m or 1h: for live input.
     ///
     /// With --last 6 and --cut-every 10s, the answer is about the last minute. An epoch still ends
-    /// after --interval items.
+    /// after --interval items, or 16000.
     #[arg(long, value_name = "TIME", value_parser = every::time, help_heading = "Sketch")]
     cut_every: Option<Duration>,
 
@@ -124,8 +125,9 @@ pub struct Args {
     counter_bits: Option<CounterBits>,
 
     /// Which keys the sketch sends to the decoder: `paper` (all that leave the heavy part), `new`
-    /// (those that the Bloom filter does not know), `refresh` (also some that it knows) or `rotate`
-    /// (all once in a while) [default: rotate for delta, new for em, paper for the others].
+    /// (those that the Bloom filter does not know), `refresh` (also some that it knows), `rotate`
+    /// (all once in a while) or `generations` (those that were not used for long) [default:
+    /// generations for delta, new for em, paper for the others].
     #[arg(long, value_name = "RULE", help_heading = "Sketch")]
     report_rule: Option<ReportRule>,
 
@@ -183,7 +185,7 @@ pub struct Args {
 
     /// Show the most frequent keys of the last N epochs as well.
     ///
-    /// An epoch has --interval items. The open epoch counts as one.
+    /// An epoch has --interval items, or 16000. The open epoch counts as one.
     #[arg(long, value_name = "N", value_parser = values::epochs, help_heading = "Answers")]
     last: Option<usize>,
 
@@ -453,6 +455,7 @@ impl Job<'_> {
         answer.weight = answer.weight.filter(|_| self.weighted);
         answer.scale = self.scale;
         answer.interval = counter.sketch.interval();
+        answer.by_load = counter.sketch.epochs() == Epochs::ByLoad;
         answer.skipped = Skipped::of(summary);
         answer.no_ip = summary.no_ip;
         answer.no_key = summary.no_key;

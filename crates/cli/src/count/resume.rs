@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use ucl_sketch::plan::{Request, default_expected_keys, plan};
-use ucl_sketch::{Config, CounterBits, DecoderKind, KeyFormat, Mode, ReportRule, Shape, UclSketch};
+use ucl_sketch::{Config, CounterBits, DecoderKind, Epochs, KeyFormat, Mode, ReportRule, Shape, UclSketch};
 use ucl_streams::Format;
 
 use super::Args;
@@ -60,6 +60,10 @@ pub fn expected_keys(sketch: &UclSketch, budget: usize) -> u64 {
 pub fn better_planned(sketch: &mut UclSketch, budget: usize, keys: u64) -> bool {
     let (config, interval) = (*sketch.config(), sketch.interval());
     let decoder = sketch.with_control(|control| control.settings().decoder);
+    // Epochs that end by load fit, however many keys there are.
+    if sketch.epochs() == Epochs::ByLoad {
+        return false;
+    }
     if sketch.mode() == Mode::Exact || !matches!(decoder, DecoderKind::Delta | DecoderKind::Em) {
         return false;
     }
@@ -73,6 +77,7 @@ pub fn better_planned(sketch: &mut UclSketch, budget: usize, keys: u64) -> bool 
             base: shape.base,
             heavy: shape.heavy,
             interval,
+            watch_load: false,
             rule: Some(rule),
             count_bits: None,
         };

@@ -142,7 +142,11 @@ fn sketch(answer: &Answer) -> String {
     let used = bytes(planes * answer.memory.used);
     let budget = answer.memory.budget.map_or(String::new(), |budget| format!(" of {}", bytes(planes * budget)));
     let each = answer.planes.map_or(String::new(), |planes| format!(" ({planes} data planes, merged)"));
-    let interval = answer.interval.map_or(String::new(), |items| format!(" every {}", counted(items, "item")));
+    let interval = match answer.interval {
+        Some(items) => format!(" every {}", counted(items, "item")),
+        None if answer.by_load => " by load".to_owned(),
+        None => String::new(),
+    };
     let (decoder, memory) = (answer.configured, bytes(answer.control.used));
     format!("{used}{budget}{each}; mode {decoder}{interval}, decoder memory {memory}; seed {}", answer.seed)
 }

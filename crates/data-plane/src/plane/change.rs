@@ -17,6 +17,7 @@ use super::{DataPlane, Light};
 use crate::config::{Config, ConfigError};
 use crate::heavy::{HeavyChange, Reason};
 use crate::key::KeyFormat;
+use crate::load::KnownKeys;
 use crate::report::{KeyFlags, KeyRef, Opening, Report, ReportRule, ReportSink};
 use crate::table::{OutOfMemory, reserve};
 use crate::totals::StreamTotals;
@@ -49,10 +50,14 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
             return Err(ConfigError::HashFunctions { want, got });
         }
         // All memory first: where there is none, the sketch goes on as it was.
-        let light = Light::new(config, self.light.seed.rehashed(config.seed))?;
+        let mut light = Light::new(config, self.light.seed.rehashed(config.seed))?;
         let heavy = self.heavy.resized(&config.shape)?;
         let holders = self.holders()?;
         self.cut(sink);
+        light.generations.held = self.light.generations.held;
+        // None of the keys are known in the new columns.
+        light.known = self.light.known.take();
+        light.known.iter_mut().for_each(KnownKeys::clear);
         (self.light, self.heavy) = (light, heavy);
         sink.report(Report::Open { config: &config, opening: Opening::Change });
         self.move_heavy(holders, sink);
@@ -88,7 +93,7 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
             if self.light.config.keys == KeyFormat::Digest {
                 // A long key goes through the filter when it is first seen, not when it leaves its
                 // slot: it has been seen.
-                self.light.bloom.insert(hash);
+                self.light.is_new(hash);
             }
             if !self.heavy.place(hash, &key, count, hot) {
                 self.light.evict(&key, count, hot, sink);

@@ -130,6 +130,10 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
         light.bloom.unite(&other.light.bloom);
         light.refresh = light.refresh.united(other.light.refresh);
         light.rotation = light.rotation.united(other.light.rotation);
+        light.recount();
+        if let (Some(ours), Some(theirs)) = (&mut light.known, &other.light.known) {
+            ours.unite(theirs);
+        }
         if other.totals.items > 0 {
             totals.add(other.totals.items, other.totals.weight, other.totals.smallest_weight);
         }

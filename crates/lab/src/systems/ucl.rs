@@ -74,9 +74,9 @@ impl Ucl {
             Pass::Speed => {
                 // The same data plane and the same cuts, but behind them the decoder that does
                 // nothing until it is asked.
-                let (config, interval) = builder.plan()?;
+                let (config, epochs) = builder.plan()?;
                 let idle = Settings { decoder: DecoderKind::Cm, ..settings };
-                builder.shape(config.shape).report_rule(config.rule).interval(interval).settings(idle).build()?
+                builder.shape(config.shape).report_rule(config.rule).epochs(epochs).settings(idle).build()?
             }
         };
         let (config, interval) = (sketch.config(), sketch.interval());

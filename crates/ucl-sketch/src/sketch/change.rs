@@ -107,7 +107,7 @@ impl<K: Key> UclSketch<K> {
                 let decoder = self.with_control(|control| control.settings().decoder);
                 let mode = Mode::of(&config, decoder);
                 let keys = config.keys;
-                let interval = self.interval;
+                let interval = self.interval();
                 let rule = Some(config.rule);
                 let (base, heavy) = (config.shape.base, config.shape.heavy);
                 plan(mode, Request { memory, keys, base, heavy, interval, rule, ..Request::default() })?.shape

@@ -58,6 +58,7 @@ impl<K: Key> UclSketch<K> {
         other.cut();
         other.with_control(|theirs| self.with_control(|ours| ours.merge(theirs)))?;
         self.control.merge(&mut self.plane, &other.plane)?;
+        self.start_epoch();
         Ok(())
     }
 }

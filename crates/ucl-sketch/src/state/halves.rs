@@ -6,9 +6,10 @@ use ucl_data_plane::{Config, Hashing, ensure};
 use ucl_wire::{EncoderState, Header, Receiver};
 
 use super::container::{Sections, pack};
-use super::{LoadError, SaveError, Section, control_sections, encode, optional, read_control, required};
+use super::{
+    LoadError, SaveError, Section, control_sections, encode, load_section, optional, read_control, read_plane, required,
+};
 use crate::device::{Device, Held};
-use crate::plane::StoredAnyPlane;
 use crate::station::Station;
 
 /// The section of that name.
@@ -44,11 +45,13 @@ impl Device {
             (0..).zip(carries).filter(|&(_, &times)| times != 0).map(|(at, &times)| (at, times)).collect()
         });
         let section = DeviceSection { config, hashing: config.seed.hashing().number(), held };
-        pack(&[
+        let mut sections = vec![
             (Section::Device, encode(&section)),
             (Section::DataPlane, encode(&self.plane)),
             (Section::Uplink, encode(&self.encoder.state())),
-        ])
+        ];
+        sections.extend(load_section(&self.plane));
+        pack(&sections)
     }
 
     /// Goes on with what [`Device::to_bytes`] returned.
@@ -68,7 +71,7 @@ impl Device {
         let file = Sections::unpack(bytes)?;
         let DeviceSection { config, hashing: number, held } = required(&file, Section::Device)?;
         let config = config.hashed_by(hashing(number, Section::Device)?);
-        let plane = required::<StoredAnyPlane>(&file, Section::DataPlane)?.restored(&config)?;
+        let plane = read_plane(&file, &config)?;
         let encoder: EncoderState = required(&file, Section::Uplink)?;
         ensure(encoder.next().stream == 0, || format!("stream {}, but a device has 0", encoder.next().stream))?;
         let counters = config.shape.geometry().counters();

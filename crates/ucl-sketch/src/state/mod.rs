@@ -70,8 +70,9 @@ pub use error::{LoadError, SaveError};
 
 use crate::background::Background;
 use crate::builder::Execution;
+use crate::epochs::Epochs;
 use crate::key::Key;
-use crate::plane::StoredAnyPlane;
+use crate::plane::{AnyPlane, StoredAnyPlane};
 use crate::sketch::{Control, UclSketch, nowhere};
 
 /// The version of the format that is written; older ones are read.
@@ -116,11 +117,13 @@ pub enum Section {
     Station = 21,
     /// What a mirrored table has sent: exact counts.
     Exports = 12,
+    /// Which keys the device knows, about: its epochs end by load.
+    Load = 13,
 }
 
 impl Section {
     /// All sections.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Configuration,
         Self::DataPlane,
         Self::Registry,
@@ -135,6 +138,7 @@ impl Section {
         Self::Device,
         Self::Station,
         Self::Exports,
+        Self::Load,
     ];
 }
 
@@ -155,6 +159,7 @@ impl fmt::Display for Section {
             Self::Device => "device",
             Self::Station => "station",
             Self::Exports => "exports",
+            Self::Load => "load",
         })
     }
 }
@@ -242,7 +247,7 @@ impl<K: Key> UclSketch<K> {
     /// The state as the bytes of a file. The same state gives the same bytes.
     pub fn to_bytes(&mut self) -> Result<Vec<u8>, SaveError> {
         let plane = &self.plane;
-        let interval = self.interval;
+        let interval = self.interval();
         let until_cut = self.until_cut;
         let of_control = |control: &ControlPlane, settings: Settings, execution| -> Result<_, SaveError> {
             settings.check(plane.config())?;
@@ -251,6 +256,7 @@ impl<K: Key> UclSketch<K> {
             let configuration = Configuration { config, settings, interval, until_cut, execution, verdict, settled };
             let mut sections =
                 vec![(Section::Configuration, configuration.write()), (Section::DataPlane, encode(plane))];
+            sections.extend(load_section(plane));
             sections.extend(parts);
             Ok(sections)
         };
@@ -291,7 +297,7 @@ impl<K: Key> UclSketch<K> {
     /// # Errors
     /// If keys of that type have another size than those of the sketch.
     pub fn with_keys<L: Key>(self) -> Result<UclSketch<L>, LoadError> {
-        let Self { plane, control, interval, until_cut, labels, keys: _ } = self;
+        let Self { plane, control, epochs, until_cut, labels, keys: _ } = self;
         let found = plane.config().keys;
         let wanted = L::SIZE.map_or(Ok(KeyFormat::Digest), KeyFormat::for_key_bytes).ok();
         // Codes stand for keys of any length too.
@@ -299,7 +305,7 @@ impl<K: Key> UclSketch<K> {
         if wanted != Some(found) {
             return Err(LoadError::KeyType { found, wanted: std::any::type_name::<L>() });
         }
-        Ok(UclSketch { plane, control, interval, until_cut, labels, keys: PhantomData })
+        Ok(UclSketch { plane, control, epochs, until_cut, labels, keys: PhantomData })
     }
 }
 
@@ -320,7 +326,9 @@ impl UclSketch {
         }
         let due = until_cut > 0 && interval.is_none_or(|interval| until_cut <= interval);
         ensure(due, || format!("the next cut in {until_cut} items, but one every {interval:?}"))?;
-        let plane = required::<StoredAnyPlane>(&file, Section::DataPlane)?.restored(&config)?;
+        let plane = read_plane(&file, &config)?;
+        let epochs = if plane.known_keys().is_some() { Epochs::ByLoad } else { interval.into() };
+        ensure(epochs != Epochs::ByLoad || interval.is_none(), || format!("by load, and one every {interval:?}"))?;
 
         let state = read_control(&file, verdict, settled)?;
         let control = ControlPlane::restore(config, settings, state)?;
@@ -336,8 +344,22 @@ impl UclSketch {
             (Execution::Background, None) => return Err(LoadError::Missing { section: Section::Uplink }),
         };
         let labels: Option<BTreeMap<String, String>> = optional(&file, Section::Labels)?;
-        Ok(Self { plane, control, interval, until_cut, labels: labels.unwrap_or_default(), keys: PhantomData })
+        Ok(Self { plane, control, epochs, until_cut, labels: labels.unwrap_or_default(), keys: PhantomData })
     }
+}
+
+/// What a data plane knows of the load of its epochs, if they end by it.
+fn load_section(plane: &AnyPlane) -> Option<(Section, Vec<u8>)> {
+    plane.known_keys().map(|registers| (Section::Load, encode(&registers)))
+}
+
+/// The data plane of a sketch or a device.
+fn read_plane(file: &Sections<'_>, config: &Config) -> Result<AnyPlane, LoadError> {
+    let mut plane = required::<StoredAnyPlane>(file, Section::DataPlane)?.restored(config)?;
+    if let Some(registers) = optional(file, Section::Load)? {
+        plane.watch_load_from(registers)?;
+    }
+    Ok(plane)
 }
 
 /// A file's sections, and what the network's twin said of it.

@@ -3,8 +3,8 @@
 use ucl_sketch::learned::{Config as Network, TrainBudget};
 use ucl_sketch::mirrored::{MirroredShape, Policy};
 use ucl_sketch::{
-    Base, BloomKind, Builder, ChangeKind, CounterBits, DecoderKind, Hashing, HeavyKind, KeyFormat, ReportRule, Seed,
-    Settings, Shape, UclSketch, em,
+    Base, BloomKind, Builder, ChangeKind, CounterBits, DecoderKind, Epochs, Hashing, HeavyKind, KeyFormat, ReportRule,
+    Seed, Settings, Shape, UclSketch, em,
 };
 
 use crate::random::Random;
@@ -29,7 +29,7 @@ pub struct Case {
     pub keys: KeyFormat,
     pub rule: ReportRule,
     pub settings: Settings,
-    pub interval: Option<u64>,
+    pub epochs: Epochs,
     pub uplink: bool,
     pub weights: Weights,
     /// Keys that are inserted; as many more are asked for.
@@ -118,7 +118,9 @@ impl Case {
             ]),
             rule: random.pick(&ReportRule::ALL),
             settings,
-            interval: random.pick(&[None, Some(1), Some(7), Some(40), Some(300)]),
+            epochs: random
+                .pick(&[None, Some(1), Some(7), Some(40), Some(300)])
+                .map_or(random.pick(&[Epochs::Open, Epochs::ByLoad, Epochs::ByLoad]), Epochs::Every),
             uplink: random.one_in(3),
             weights: random.pick(&[Weights::One, Weights::Small, Weights::Any, Weights::Huge]),
             universe: random.spread(1_200) as u32,
@@ -136,7 +138,7 @@ impl Case {
             .shape(self.shape)
             .settings(self.settings.clone())
             .report_rule(self.rule)
-            .interval(self.interval)
+            .epochs(self.epochs)
             .measure_uplink(self.uplink)
             .seed(self.seed.value())
             .hashing(self.seed.hashing());

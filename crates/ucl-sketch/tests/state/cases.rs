@@ -2,8 +2,8 @@
 
 use ucl_sketch::learned::{Config, TrainBudget};
 use ucl_sketch::{
-    Base, BloomKind, Builder, ChangeKind, CounterBits, DecoderKind, Estimate, Fallback, Hashing, HeavyKind, KeyFormat,
-    QueryView, ReportRule, Settings, Shape, UclSketch, em,
+    Base, BloomKind, Builder, ChangeKind, CounterBits, DecoderKind, Epochs, Estimate, Fallback, Hashing, HeavyKind,
+    KeyFormat, QueryView, ReportRule, Settings, Shape, UclSketch, em,
 };
 
 /// What a sketch is made of.
@@ -18,6 +18,8 @@ pub struct Case {
     pub rule: ReportRule,
     pub bloom: BloomKind,
     pub interval: Option<u64>,
+    /// In place of the interval.
+    pub by_load: bool,
     pub retain: usize,
     pub uplink: bool,
     pub fallback: Fallback,
@@ -38,6 +40,7 @@ impl Case {
             rule: ReportRule::Rotate,
             bloom: BloomKind::Classic,
             interval: Some(40),
+            by_load: false,
             retain: 3,
             uplink: false,
             fallback: Fallback::WhenBetter,
@@ -87,7 +90,7 @@ impl Case {
             .shape(shape)
             .settings(settings)
             .report_rule(self.rule)
-            .interval(self.interval)
+            .epochs(if self.by_load { Epochs::ByLoad } else { self.interval.into() })
             .measure_uplink(self.uplink)
             .seed(self.seed)
             .hashing(self.hashing);

@@ -33,6 +33,10 @@ pub fn files(version: u32) -> Vec<(&'static str, Case, bool)> {
         ("delta-flowradar", flowradar, true),
         ("learned", learned, false),
     ];
+    if version > 2 {
+        let by_load = Case { by_load: true, rule: ReportRule::Generations, ..delta };
+        files.push(("delta-by-load", by_load, true));
+    }
     files.retain(|(_, case, _)| case.decoder.is_built());
     for (_, case, _) in &mut files {
         case.hashing = hashing;

@@ -30,7 +30,7 @@ fn cases(decoders: &'static [DecoderKind]) -> impl Strategy<Value = Case> {
     );
     let rest = (
         prop::sample::select(decoders.to_vec()),
-        prop::option::weighted(0.8, 1u64..40),
+        (prop::option::weighted(0.8, 1u64..40), prop::bool::weighted(0.3)),
         0usize..4,
         any::<bool>(),
         prop::sample::select(vec![Fallback::WhenBetter, Fallback::WhenUntrained]),
@@ -39,7 +39,7 @@ fn cases(decoders: &'static [DecoderKind]) -> impl Strategy<Value = Case> {
     );
     (data, rest).prop_map(|(data, rest)| {
         let (keys, bits, base, heavy, rule, bloom) = data;
-        let (decoder, interval, retain, uplink, fallback, (seed, hashing), change) = rest;
+        let (decoder, (interval, by_load), retain, uplink, fallback, (seed, hashing), change) = rest;
         Case {
             decoder,
             keys,
@@ -49,6 +49,7 @@ fn cases(decoders: &'static [DecoderKind]) -> impl Strategy<Value = Case> {
             rule,
             bloom,
             interval,
+            by_load,
             retain,
             uplink,
             fallback,

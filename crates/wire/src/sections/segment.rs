@@ -62,6 +62,7 @@ pub(crate) fn write(config: &Config, out: &mut Vec<u8>) {
         ReportRule::New => 1,
         ReportRule::Refresh => 2,
         ReportRule::Rotate => 3,
+        ReportRule::Generations => 4,
     });
     out.push(config.seed.hashing().number());
     out.extend_from_slice(&config.seed.value().to_le_bytes());
@@ -109,6 +110,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, version: u8) -> Result<Config, WireE
         1 => ReportRule::New,
         2 => ReportRule::Refresh,
         3 => ReportRule::Rotate,
+        4 => ReportRule::Generations,
         _ => return Err(WireError::Corrupt { what: "report rule" }),
     };
     let seed = read_seed(reader, version)?;
