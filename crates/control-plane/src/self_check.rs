@@ -9,7 +9,8 @@
 //! - Classic decoders are asked again, once, when [`QueryView::self_check`] is called: it costs one
 //!   more decoding.
 //! - Delta checks one epoch of every block as it goes, the one of most weight, and reports the
-//!   share over all of them.
+//!   share over all of them. With the rule `generations`, whose epochs end by load, it leaves out
+//!   an eighth of the last row: these epochs need the rest.
 //! - The network would have to be trained again, so its twin answers
 //!   ([`judge`](crate::decoder::judge)): as of the last training, and only where the fallback is
 //!   [`Fallback::WhenBetter`](crate::Fallback::WhenBetter).

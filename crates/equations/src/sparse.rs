@@ -55,6 +55,11 @@ impl Touched {
         Self { words }
     }
 
+    /// Adds a counter to the set.
+    pub fn insert(&mut self, counter: u32) {
+        self.words[counter as usize / 64] |= 1 << (counter % 64);
+    }
+
     /// Removes a counter from the set.
     pub fn remove(&mut self, counter: u32) {
         self.words[counter as usize / 64] &= !(1 << (counter % 64));

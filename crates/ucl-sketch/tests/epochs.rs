@@ -227,6 +227,19 @@ fn counts_are_nearly_exact_by_default() {
     }
 }
 
+/// Epochs at their limit cannot do without a row, but their check can tell good from bad.
+#[test]
+fn the_self_check_follows_the_error() {
+    let keys = stream(0.5, 100_000, 200_000);
+    let residual = |builder: ucl_sketch::Builder| {
+        let mut sketch = builder.build().unwrap();
+        sketch.insert_batch(&keys).unwrap();
+        sketch.query_view().unwrap().self_check().unwrap().unwrap().residual
+    };
+    let (fits, overloaded) = (residual(delta("16KB")), residual(delta("16KB").interval(4_000)));
+    assert!(fits < 0.01 && overloaded > 0.1, "{fits} and {overloaded}");
+}
+
 #[test]
 fn memory_for_the_load_is_part_of_the_budget() {
     for memory in [4 << 10, 16 << 10, 1 << 20] {

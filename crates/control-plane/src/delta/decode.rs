@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use rayon::prelude::*;
-use ucl_data_plane::Geometry;
+use ucl_data_plane::{Geometry, ReportRule};
 use ucl_equations::peeling::Peeler;
 use ucl_equations::sparse::{Candidates, Shrinker, Touched};
 use ucl_equations::{ColumnId, Columns, Error, Workspace, em};
@@ -14,6 +14,9 @@ use crate::segment::Segment;
 
 /// What a key is given that has no rate yet: small, but EM could not leave an exact zero.
 const SMALL: f64 = 0.01;
+
+/// One counter of a row in so many is left out to check epochs that end by load.
+const PARTS: u32 = 8;
 
 /// One epoch's result: per candidate, in the order of their columns, its count and its smallest
 /// counter.
@@ -62,6 +65,7 @@ impl Scratch {
 pub struct BlockDecoder<'a> {
     columns: &'a Columns,
     geometry: Geometry,
+    rule: ReportRule,
     block: &'a [&'a Epoch],
     totals: &'a Totals,
     options: &'a em::Options,
@@ -102,7 +106,19 @@ impl<'a> BlockDecoder<'a> {
         let [all, some] = Candidates::new(columns, entries, &touched);
         let whole = FirstRows { entries: columns.degree(), candidates: all };
         let shorter = FirstRows { entries, candidates: some };
-        Ok(Self { columns, geometry, block, totals, options, late, known, touched, whole, shorter })
+        Ok(Self {
+            columns,
+            geometry,
+            rule: segment.config().rule,
+            block,
+            totals,
+            options,
+            late,
+            known,
+            touched,
+            whole,
+            shorter,
+        })
     }
 
     /// Decodes all epochs, in parallel.
@@ -141,11 +157,7 @@ impl<'a> BlockDecoder<'a> {
         }
         let smallest = |indices: &[u32]| indices.iter().map(|&at| live[at as usize]).min().unwrap_or(0);
         let least: Vec<i64> = shrunk.columns.all_indices().chunks_exact(entries).map(smallest).collect();
-        let start = |at: usize| {
-            let column = candidates[at].0;
-            let new = if (epoch.first_new..epoch.known).contains(&column) { 1.0 } else { 0.0 };
-            (self.totals.rate(column as usize) + SMALL).min(least[at] as f64) + new
-        };
+        let start = |at: usize| self.start(epoch, candidates[at], least[at]);
         let peeled = peeler.peel(&shrunk.columns, None, live)?;
         let mut values = vec![0.0; candidates.len()];
         peeled.then_em(&shrunk.columns, Some(&start), self.options, workspace, &mut values)?;
@@ -155,11 +167,73 @@ impl<'a> BlockDecoder<'a> {
     }
 
     /// Decodes the epoch of most weight without its last row, and sees how well that predicts the
-    /// row.
+    /// row. Epochs that end by load cannot do without a whole row: of theirs a part is left out.
     pub fn check(&self) -> Result<Checked, DecodeError> {
         // The first of equals, whatever the number of threads.
         let heaviest = (0..self.block.len()).rev().max_by_key(|&at| self.block[at].weight);
         let Some(at) = heaviest.filter(|_| self.geometry.rows > 1) else { return Ok(Checked::default()) };
+        match self.rule {
+            ReportRule::Generations => Scratch::with(|scratch| self.check_part(scratch, at)),
+            _ => self.check_row(at),
+        }
+    }
+
+    /// Decodes an epoch with some counters of its last row added up to one, which tells no more than
+    /// the total does, and sees how well that predicts each of them.
+    fn check_part(&self, scratch: &mut Scratch, at: usize) -> Result<Checked, DecodeError> {
+        let Scratch { shrinker, live, peeler, workspace, .. } = scratch;
+        let epoch = self.block[at];
+        let (width, degree) = (self.geometry.width, self.columns.degree());
+        let first = self.geometry.counters() as u32 - width;
+        let part = first..first + width.div_ceil(PARTS);
+        let last = |column: &ColumnId| self.columns.indices(*column)[degree - 1];
+        // A key may have mass in a counter that is left out, whatever is in it.
+        let mut candidates = self.shorter.candidates.of_epoch(at, epoch.known as usize);
+        candidates.retain(|column| part.contains(&last(column)) || self.whole.candidates.has(at, *column));
+        let mut touched = self.touched[at].clone();
+        part.clone().for_each(|counter| touched.insert(counter));
+        let shrunk = shrinker.shrink(self.columns, degree, &touched, &candidates);
+        epoch.counters.gather(shrunk, live);
+        for &(at, known) in &self.known[at] {
+            if let Some(number) = shrunk.number(at) {
+                live[number] -= known;
+            }
+        }
+        // Counters keep their order, so those of the part follow each other.
+        let Some(joint) = shrunk.number(part.start) else { return Ok(Checked::default()) };
+        let own = joint..joint + part.len();
+        let left_out: Vec<i64> = live[own.clone()].to_vec();
+        live[own.clone()].fill(0);
+        live[joint] = left_out.iter().sum();
+        let mut columns = Columns::ones(live.len(), degree);
+        let mut indices = vec![0; degree];
+        for column in shrunk.columns.all_indices().chunks_exact(degree) {
+            indices.copy_from_slice(column);
+            let last = &mut indices[degree - 1];
+            *last = if own.contains(&(*last as usize)) { joint as u32 } else { *last };
+            columns.push(&indices);
+        }
+        let smallest = |indices: &[u32]| indices.iter().map(|&at| live[at as usize]).min().unwrap_or(0);
+        let least: Vec<i64> = columns.all_indices().chunks_exact(degree).map(smallest).collect();
+        let start = |at: usize| self.start(epoch, candidates[at], least[at]);
+        let peeled = peeler.peel(&columns, None, live)?;
+        let mut values = vec![0.0; candidates.len()];
+        peeled.then_em(&columns, Some(&start), self.options, workspace, &mut values)?;
+        let mut off: Vec<f64> = left_out.iter().map(|&y| y as f64).collect();
+        for (column, value) in candidates.iter().zip(values).filter(|(column, _)| part.contains(&last(column))) {
+            off[(last(column) - part.start) as usize] -= value;
+        }
+        let missed = off.iter().map(|off| off.abs()).sum();
+        Ok(Checked { weight: left_out.iter().sum::<i64>() as f64, missed })
+    }
+
+    /// Where EM starts for a column with this smallest counter.
+    fn start(&self, epoch: &Epoch, column: ColumnId, least: i64) -> f64 {
+        let new = if (epoch.first_new..epoch.known).contains(&column.0) { 1.0 } else { 0.0 };
+        (self.totals.rate(column.0 as usize) + SMALL).min(least as f64) + new
+    }
+
+    fn check_row(&self, at: usize) -> Result<Checked, DecodeError> {
         let first = self.geometry.counters() - self.geometry.width as usize;
         let entries = self.shorter.entries;
         let decoded = self.decode_one(at, &self.shorter, &self.touched[at].of_first(first))?;
