@@ -1,14 +1,14 @@
-//! `ucl completions`: tab completion.
+//! `ucl completions`: prints scripts for tab completion.
 
 use clap::CommandFactory;
 use clap_complete::Shell;
 
 /// Print a completion script for a shell.
 ///
-/// For bash, say: ucl completions bash > ~/.local/share/bash-completion/completions/ucl
+/// For bash: ucl completions bash > ~/.local/share/bash-completion/completions/ucl
 #[derive(clap::Args)]
 pub struct Args {
-    /// Which shell.
+    /// Shell to print the script for.
     shell: Shell,
 }
 

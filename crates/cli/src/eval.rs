@@ -1,4 +1,4 @@
-//! `ucl eval`: methods side by side on one stream, against exact counts.
+//! `ucl eval`: compares methods on one stream with exact counts.
 
 use std::path::PathBuf;
 
@@ -13,22 +13,25 @@ use crate::input::{self, InputArgs, check_files};
 use crate::progress::Spinner;
 use crate::show;
 
-/// Compare methods on one stream, against exact counts.
+/// Compare methods on one stream by their errors against exact counts.
+///
+/// Reads the stream once, counts it exactly, runs every method on it, and prints the errors, bounds,
+/// bytes sent and speed of each.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     stream: InputArgs,
 
-    /// The same as INPUT, by name; several are read in order, as one stream.
+    /// Same as INPUT, as an option. Several inputs are read in order as one stream.
     #[arg(short = 'i', long = "input", value_name = "INPUT")]
     named: Vec<Source>,
 
-    /// Budgets at the place where the stream is seen, as in 64KB,128KB [default: 64KB].
+    /// Memory budgets of the device that sees the stream, such as 64KB,128KB [default: 64KB].
     #[arg(short, long, value_name = "SIZE", value_delimiter = ',', help_heading = "Methods")]
     memory: Vec<Bytes>,
 
-    /// Methods by name, or `all`; `ucl methods` lists them.
+    /// Methods to compare, by name, or `all`; `ucl methods` lists them.
     #[arg(
         long,
         value_name = "NAME",
@@ -39,18 +42,18 @@ pub struct Args {
     )]
     method: Vec<String>,
 
-    /// Show also what an exact hash map and sending every key would cost.
+    /// Also show the costs of an exact hash map and of sending every key.
     #[arg(long, help_heading = "Methods")]
     baselines: bool,
 
-    /// The sketch's shape by hand in place of a budget, as in slots=3000,width=1024,depth=4.
+    /// Exact sizes of the sketch instead of a budget, such as slots=3000,width=1024,depth=4.
     ///
-    /// What is not named is as in the paper's 64KB: slots=3000, width=1024, depth=4,
-    /// bloom-bits=80000, bloom-hashes=8, vote-ratio=1, counter-bits=32. The other systems get as
-    /// many bytes as this shape takes.
+    /// Sizes that are not given are those of the paper's 64KB: slots=3000, width=1024, depth=4,
+    /// bloom-bits=80000, bloom-hashes=8, vote-ratio=1, counter-bits=32. The budget of the other
+    /// methods is the number of bytes that this shape takes.
     ///
-    /// `paper` gives every method the paper's parameters for Retail at each budget: 16KB to 128KB
-    /// in steps of 16KB, 4-byte keys.
+    /// `paper` gives every method the paper's parameters for Retail: budgets of 16KB to 128KB in
+    /// steps of 16KB, and 4-byte keys.
     #[arg(
         long,
         value_name = "SHAPE",
@@ -60,64 +63,65 @@ pub struct Args {
     )]
     shape: Option<ShapeChoice>,
 
-    /// UCL-sketch's linear sketch: count-min, count-sketch (signed) or flowradar (a single array).
+    /// Linear sketch of UCL-sketch: count-min, count-sketch (signed) or flowradar (a single array).
     ///
-    /// em, delta, refined and map cannot decode count-sketch, nor map flowradar: the method then
-    /// fails and says so.
+    /// The decoders em, delta, refined and map cannot decode count-sketch, and map cannot decode
+    /// flowradar: such a method fails with an error.
     #[arg(long, value_name = "SKETCH", default_value_t, help_heading = "Methods")]
     base: Base,
 
-    /// UCL-sketch's heavy part: voting (the paper's), augmented (with exchange) or elastic
+    /// Heavy part of UCL-sketch: voting (the paper's), augmented (with exchange) or elastic
     /// (buckets).
     #[arg(long, value_name = "PART", default_value_t, help_heading = "Methods")]
     heavy: HeavyKind,
 
-    /// Items between two cuts, or `none` for a single snapshot [default: what suits the decoder].
+    /// Number of items between two cuts, or `none` for a single snapshot [default: depends on the
+    /// method].
     #[arg(long, value_name = "ITEMS", value_parser = interval, help_heading = "Methods")]
     interval: Option<Interval>,
 
-    /// Bits per counter: 4, 8, 16 or 32 [default: what suits the decoder; 32 with --shape].
+    /// Bits per counter: 4, 8, 16 or 32 [default: depends on the method; 32 with --shape].
     #[arg(long, value_name = "BITS", value_parser = counter_bits, help_heading = "Methods")]
     counter_bits: Option<CounterBits>,
 
-    /// Which keys are sent: `paper` (evicted ones always), `new` (those the Bloom filter lacks),
-    /// `refresh` (some of the others again), `rotate` (all again now and then) or `generations`
-    /// (those again that were not used for long) [default: what suits the decoder; paper with
-    /// --shape].
+    /// Keys to send: `paper` (every evicted key), `new` (keys that are not in the Bloom filter),
+    /// `refresh` (also some known keys again), `rotate` (also all keys again from time to time) or
+    /// `generations` (also keys that were not used for long) [default: depends on the method; paper
+    /// with --shape].
     #[arg(long, value_name = "RULE", help_heading = "Methods")]
     report_rule: Option<ReportRule>,
 
-    /// Bits of the codes that stand for keys in ucl-exact, 8 to 64 [default: 64, and none for keys
-    /// of one size].
+    /// Bits of the codes that replace keys in ucl-exact, 8 to 64 [default: 64; keys of one size
+    /// have no code].
     #[arg(long, value_name = "BITS", value_parser = crate::count::values::code_bits, help_heading = "Methods")]
     code_bits: Option<u8>,
 
-    /// How many distinct keys to expect, never taken from the truth [default: a quarter of the
-    /// budget's bytes].
+    /// Expected number of distinct keys; never taken from the exact counts [default: a quarter of
+    /// the budget in bytes].
     #[arg(long, value_name = "N", help_heading = "Methods")]
     expected_keys: Option<u64>,
 
-    /// Bytes per item that `sample` may send [default: 0.1].
+    /// Bytes per item that the method `sample` may send [default: 0.1].
     #[arg(long, value_name = "BYTES", value_parser = bytes_per_item, help_heading = "Methods")]
     uplink: Option<f64>,
 
-    /// Snapshots that the learned decoder trains on [default: 128].
+    /// Number of snapshots that the learned decoder trains on [default: 128].
     #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Methods")]
     window: Option<usize>,
 
-    /// Passes over them in training, at most [default: 300].
+    /// Largest number of training epochs [default: 300].
     #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Methods")]
     epochs: Option<usize>,
 
-    /// Iterations of EM, within delta too.
+    /// Number of EM iterations, also in the method ucl-delta.
     #[arg(long, value_name = "N", help_heading = "Methods")]
     iterations: Option<usize>,
 
-    /// Fixes the hashes, the network and the generators.
+    /// Seed of the hash functions, the network and the generators.
     #[arg(long, value_name = "SEED", default_value_t = 0, help_heading = "Methods")]
     seed: u64,
 
-    /// Repeat with so many seeds, counting up; the stream stays the same.
+    /// Number of seeds to repeat with, from --seed upwards; the stream stays the same.
     #[arg(
         long,
         value_name = "N",
@@ -127,18 +131,19 @@ pub struct Args {
     )]
     seeds: u64,
 
-    /// Threads for decoding and training; the errors do not depend on it [default: one per core].
+    /// Number of threads for decoding and training; it does not change the errors [default: one per
+    /// core].
     #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Methods")]
     threads: Option<usize>,
 
-    /// Draw the errors into this .svg file.
+    /// Plot the errors to this .svg file.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     plot: Option<PathBuf>,
 
-    /// Print one JSON object per method, budget and seed, as each is done.
+    /// Print one JSON object per method, budget and seed, as soon as it is measured.
     ///
-    /// peak_resident_bytes is the most RAM that the process has taken so far, the stream and its
-    /// exact counts included.
+    /// peak_resident_bytes is the peak memory (RAM) of the process so far, including the stream and
+    /// its exact counts.
     #[arg(long, help_heading = "Output")]
     json: bool,
 }
@@ -158,7 +163,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         check_name(path).map_err(Usage::because)?;
     }
     if matches!(args.shape, Some(ShapeChoice::ByHand(_))) && !args.memory.is_empty() {
-        return Err(Usage::because("a --shape by hand takes the bytes that it takes: leave --memory out").into());
+        return Err(Usage::because("a --shape with sizes determines the memory: remove --memory").into());
     }
     if let Some(threads) = args.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
@@ -181,7 +186,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         None => Ok(()),
         Some(why) => {
             let covered = show::counted(stream.items(), "item");
-            anyhow::bail!("{why}{}; the figures cover the {covered} before", input::remedy(why))
+            anyhow::bail!("{why}{}; the figures cover the {covered} before it", input::remedy(why))
         }
     }
 }
@@ -272,10 +277,10 @@ fn read(args: &Args) -> anyhow::Result<Recording> {
     input::notes(summary);
     if let Some(first) = &summary.first_skip {
         let first = harmless(&first.to_string());
-        eprintln!("ucl: bad records left out: {}; the first: {first}", show::count(summary.skipped));
+        eprintln!("ucl: skipped {}; the first: {first}", show::counted(summary.skipped, "bad record"));
     }
     if stream.items() == 0 {
-        anyhow::bail!("{}: there are no items to measure by", stream.name());
+        anyhow::bail!("{}: the stream has no items", stream.name());
     }
     Ok(stream)
 }
@@ -307,7 +312,7 @@ fn report(stream: &Recording, rows: &[Row], args: &Args) -> String {
     let mut notes: Vec<String> = Vec::new();
     if let Some(peak) = peak_resident_bytes() {
         let peak = show::bytes(peak);
-        notes.push(format!("The process took {peak} of RAM at its peak, the stream and its exact counts included."));
+        notes.push(format!("Peak memory of the process: {peak}, including the stream and its exact counts."));
     }
     if args.seeds > 1 {
         let last = args.seed.wrapping_add(args.seeds - 1);
@@ -320,7 +325,7 @@ fn report(stream: &Recording, rows: &[Row], args: &Args) -> String {
             notes.push(format!("{who} failed: {error}."));
         }
         if let Some(decoder) = &first.answered_by {
-            notes.push(format!("{who} was answered by {decoder}: there was no snapshot to train on."));
+            notes.push(format!("{who} was decoded by {decoder}: there was no snapshot to train on."));
         }
     }
     if !notes.is_empty() {
@@ -404,10 +409,10 @@ fn shape_choice(text: &str) -> Result<ShapeChoice, String> {
     if text == "paper" { Ok(ShapeChoice::Paper) } else { shape(text).map(ShapeChoice::ByHand) }
 }
 
-/// A shape from `name=number` pairs; what is not named is as in the paper's 64KB.
+/// Parses a shape from `name=number` pairs; the other sizes are those of the paper's 64KB.
 fn shape(text: &str) -> Result<Shape, String> {
     fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
-        value.parse().map_err(|_| format!("'{value}' is not a number that {name} can be"))
+        value.parse().map_err(|_| format!("'{value}' is not a valid number for {name}"))
     }
     let mut shape = Shape::PAPER_64KB;
     for pair in text.split(',') {
@@ -422,7 +427,7 @@ fn shape(text: &str) -> Result<Shape, String> {
             "counter-bits" => shape.counter_bits = counter_bits(value)?,
             _ => {
                 return Err(format!(
-                    "there is no '{name}'; a shape has slots, width, depth, bloom-bits, bloom-hashes, vote-ratio and \
+                    "unknown size '{name}'; a shape has slots, width, depth, bloom-bits, bloom-hashes, vote-ratio and \
                      counter-bits"
                 ));
             }

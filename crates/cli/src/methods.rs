@@ -1,4 +1,4 @@
-//! `ucl methods`: what can be measured.
+//! `ucl methods`: lists the methods that can be measured.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use ucl_lab::Registry;
 
 use crate::show;
 
-/// List the methods that `ucl eval` can compare, each with its reference.
+/// List the methods that `ucl eval` can compare, with their references.
 #[derive(clap::Args)]
 pub struct Args {
     /// Print one JSON object per method.

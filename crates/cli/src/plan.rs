@@ -1,4 +1,4 @@
-//! `ucl plan`: what a budget buys, before there is a stream.
+//! `ucl plan`: predicts accuracy and uplink of a memory budget, before there is a stream.
 
 use serde::Serialize;
 use ucl_lab::Row;
@@ -9,40 +9,40 @@ use crate::fail::Usage;
 use crate::progress::Spinner;
 use crate::show;
 
-/// Predict error and uplink of a memory budget, for each mode.
+/// Predict the error and uplink of a memory budget, for each mode.
 ///
-/// Runs the real sketch, in every mode, on a made-up stream with as many keys as you expect, and
-/// prints the shapes that the planner chose, the share of the keys that get through to the control
-/// plane, the error per key, and the bytes sent per item. The last sentence says which mode to
-/// take. A real stream may be more or less skewed than the made-up one: see --skew.
+/// Runs the real sketch in every mode on a generated stream with the number of keys you expect. For
+/// each mode it prints the sizes that the planner chose, the share of keys known by name, the error
+/// per key and the bytes sent per item. The last line recommends a mode. Your stream may be more or
+/// less skewed than the generated one: see --skew.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The budget where the stream is seen.
+    /// Memory budget of the device that sees the stream.
     #[arg(short, long, value_name = "SIZE", default_value = "64KB")]
     memory: Bytes,
 
-    /// Every key has this many bytes: 4, 8, 13 or 16; or `any`.
+    /// Size of every key in bytes: 4, 8, 13 or 16, or `any` for keys of any length.
     #[arg(long, value_name = "BYTES", value_parser = crate::count::values::key_bytes, default_value = "any")]
     key_bytes: KeyFormat,
 
-    /// How many distinct keys to expect [default: a quarter of the budget's bytes].
+    /// Expected number of distinct keys [default: a quarter of the budget in bytes].
     #[arg(long, value_name = "N")]
     expected_keys: Option<u64>,
 
-    /// Items of the made-up stream [default: ten a key, from 100,000 to 2,000,000].
+    /// Number of items in the generated stream [default: ten per key, from 100,000 to 2,000,000].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     items: Option<u64>,
 
-    /// Skew of the made-up stream: 0 for keys that are all alike, 1.5 for a few that dominate.
+    /// Skew of the generated stream: 0 if all keys are equally frequent, 1.5 if a few dominate.
     #[arg(long, value_name = "SKEW", default_value_t = 1.0, value_parser = skew)]
     skew: f64,
 
-    /// Passes over the window in training, for learned and refined.
+    /// Number of training epochs, for the modes learned and refined.
     #[arg(long, value_name = "N", default_value_t = 30)]
     epochs: usize,
 
-    /// Fixes the hashes, the network and the made-up stream.
+    /// Seed of the hash functions, the network and the generated stream.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
 
@@ -74,10 +74,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         ..plain
     };
     if scenario.items < expected {
-        return Err(Usage(format!("{expected} keys do not occur in a stream of {} items", scenario.items)).into());
+        return Err(Usage(format!(
+            "{expected} keys cannot occur in a stream of {} items: raise --items",
+            scenario.items
+        ))
+        .into());
     }
     let spinner = Spinner::new();
-    spinner.say("making a stream");
+    spinner.say("generating a stream");
     let stream = scenario.stream();
     let mut lines = Vec::new();
     for mode in
@@ -106,7 +110,7 @@ struct Line {
     /// "by load", "every N items" or "none".
     epochs: String,
     interval: Option<u64>,
-    /// Bytes where the stream is seen.
+    /// Bytes used on the device that sees the stream.
     memory: usize,
     slots: Option<u64>,
     rows: Option<u64>,
@@ -114,12 +118,12 @@ struct Line {
     counter_bits: Option<u64>,
     bloom_bits: Option<u64>,
     bloom_hashes: Option<u64>,
-    /// The share of the keys that are known by name in the end.
+    /// Share of the keys that the control plane knows by name.
     expected_coverage: Option<f64>,
     aae: Option<f64>,
     are: Option<f64>,
     uplink_bytes_per_item: Option<f64>,
-    /// Bytes beside it, for the control plane.
+    /// Bytes used by the control plane.
     control_bytes: Option<usize>,
     /// Why there is no prediction.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,29 +182,29 @@ fn text(lines: &[Line], scenario: &Scenario, distinct: u64) -> String {
     let (failed, advice) = (failed.collect::<String>(), advice(lines, memory));
     format!(
         "{table}{failed}\n\
-         Coverage, errors and uplink were measured on a made-up stream: {items} items over {distinct} keys by Zipf's law\n\
-         with skew {skew}; learned and refined trained for {epochs} epochs.\n\
-         Run one with: ucl count --mode MODE --interval ITEMS --memory SIZE --expected-keys N\n\
+         Coverage, errors and uplink were measured on a generated stream: {items} items over {distinct} keys, Zipf\n\
+         distribution with skew {skew}. The modes learned and refined trained for {epochs} epochs.\n\
+         To run a mode: ucl count --mode MODE --interval ITEMS --memory SIZE --expected-keys N\n\
          {advice}\n"
     )
 }
 
-/// Which mode to take, and why, by what was measured.
+/// Recommends a mode by the measured figures.
 fn advice(lines: &[Line], memory: usize) -> String {
     let figures = |line: &Line| Some((line.aae?, line.uplink_bytes_per_item?));
     let named = |mode: &str| lines.iter().find(|line| line.mode == mode && line.error.is_none());
     if let Some(map) = named("exact-map").filter(|map| map.memory <= memory) {
-        return format!("Take a hash map: it is exact, and takes {} for all keys.", show::bytes(map.memory));
+        return format!("Use a hash map: it is exact, and takes {} for all keys.", show::bytes(map.memory));
     }
     let sketches = lines.iter().filter(|line| line.rows.is_some() && line.mode != "exact");
     let sketches = sketches.filter_map(|line| Some((line, figures(line)?)));
     let Some((exact, (_, sent))) = named("exact").and_then(|line| Some((line, figures(line)?))) else {
         let best = sketches.min_by(|(_, (aae, _)), (_, (other, _))| aae.total_cmp(other));
-        return best.map_or(String::new(), |(line, _)| format!("Take {}: it has the smallest error.", described(line)));
+        return best.map_or(String::new(), |(line, _)| format!("Use {}: it has the smallest error.", described(line)));
     };
     let raw = named("send-keys").and_then(figures);
     if let Some((_, raw)) = raw.filter(|(_, raw)| *raw <= sent) {
-        return format!("Send every key as it is: {} bytes per item, fewer than exact sends.", show::figure(raw));
+        return format!("Send every key as it is: {} bytes per item, fewer than mode exact sends.", show::figure(raw));
     }
     // Whoever cannot send this much wants to send a good deal less: the best at half of it, or else
     // the one that sends least.
@@ -211,10 +215,10 @@ fn advice(lines: &[Line], memory: usize) -> String {
         .or_else(|| cheaper.iter().min_by(|(_, (_, sent)), (_, (_, other))| sent.total_cmp(other)));
     let sent = show::figure(sent);
     match other {
-        None => format!("Take {}: every count is exact, and no other mode sends less.", described(exact)),
+        None => format!("Use {}: every count is exact, and no other mode sends less.", described(exact)),
         Some(&(other, (aae, less))) => format!(
-            "Take {} if the link takes {sent} bytes per item: every count is exact. If it does not, take {}: it\n\
-             sends {} and is off by {} per key on average.",
+            "Use {} if the link can carry {sent} bytes per item: every count is exact. Otherwise use {}: it\n\
+             sends {} bytes per item and is off by {} per key on average.",
             described(exact),
             described(other),
             show::figure(less),
@@ -270,17 +274,17 @@ mod tests {
             line("exact-map", 400_000, 0.0, None),
         ];
         let told = advice(&lines, 65_536);
-        assert!(told.starts_with("Take exact if the link takes 0.4") && told.contains("take em: it"), "{told}");
-        assert_eq!(advice(&lines, 400_000), "Take a hash map: it is exact, and takes 391KB for all keys.");
+        assert!(told.starts_with("Use exact if the link can carry 0.4") && told.contains("use em: it"), "{told}");
+        assert_eq!(advice(&lines, 400_000), "Use a hash map: it is exact, and takes 391KB for all keys.");
         // At half of it or below, the smallest error counts.
         lines.push(line("learned", 60_000, 0.9, Some(0.2)));
-        assert!(advice(&lines, 65_536).contains("take learned: it"), "{}", advice(&lines, 65_536));
+        assert!(advice(&lines, 65_536).contains("use learned: it"), "{}", advice(&lines, 65_536));
         lines.pop();
         lines[2].uplink_bytes_per_item = Some(0.5);
         assert!(advice(&lines, 65_536).ends_with("no other mode sends less."));
         lines[3].uplink_bytes_per_item = Some(0.3);
         assert!(advice(&lines, 65_536).starts_with("Send every key as it is: 0.3"));
         lines[0].error = Some("too small".into());
-        assert_eq!(advice(&lines, 65_536), "Take delta every 16,000 items: it has the smallest error.");
+        assert_eq!(advice(&lines, 65_536), "Use delta every 16,000 items: it has the smallest error.");
     }
 }

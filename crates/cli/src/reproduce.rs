@@ -1,4 +1,4 @@
-//! `ucl reproduce`: the paper's experiments, rerun.
+//! `ucl reproduce`: reruns the paper's experiments.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,53 +12,54 @@ use crate::fail::Usage;
 use crate::progress::Spinner;
 use crate::show;
 
-/// Rerun the paper's experiments: tables, figures and a report.
+/// Rerun the paper's experiments and write tables, figures and a report.
 ///
-/// What a job finds is stored as soon as it is done: a run that was stopped goes on where it was,
-/// and a second one only draws. Results go to OUT: report.html, a folder of tables (.md, .csv) and
-/// figures (.svg) for each experiment, and one dated file of everything under runs.
+/// The result of each job is stored as soon as the job is done. A run that was stopped continues
+/// where it was, and a complete one only writes the report again. The folder of --out gets
+/// report.html, a folder of tables (.md, .csv) and figures (.svg) for each experiment, and a dated
+/// file of all results in runs.
 #[derive(clap::Args)]
 #[command(after_help = after_help())]
 pub struct Args {
-    /// The experiments by name.
+    /// Experiments to run, by name.
     #[arg(value_name = "NAME", value_parser = spec)]
     names: Vec<&'static Spec>,
 
-    /// All of them.
+    /// Run all experiments.
     #[arg(long, conflicts_with = "names")]
     all: bool,
 
-    /// Fewer budgets, seeds and epochs: all experiments in ten minutes on two cores.
+    /// Use fewer budgets, seeds and epochs: all experiments take ten minutes on two cores.
     #[arg(long)]
     quick: bool,
 
-    /// A few generated thousand items: only whether it runs.
+    /// Use a few thousand generated items, only to test that everything runs.
     #[arg(long, hide = true, conflicts_with = "quick")]
     slice: bool,
 
-    /// Where retail.dat, kosarak.dat and caida.pcap are; `.gz` too [default: generated stand-ins,
-    /// labelled so].
+    /// Folder with retail.dat, kosarak.dat and caida.pcap, or `.gz` of them [default: generated
+    /// streams, which are labelled as such].
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 
-    /// Where results go.
+    /// Folder for the results.
     #[arg(long, value_name = "DIR", default_value = "ucl-results")]
     out: PathBuf,
 
-    /// Repeat with so many seeds [default: 3, with --quick 1].
+    /// Number of seeds to repeat each job with [default: 3, or 1 with --quick].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     seeds: Option<u64>,
 
-    /// Measure everything again, also what is stored already.
+    /// Run all jobs again, including those with stored results.
     #[arg(long)]
     fresh: bool,
 
-    /// Jobs side by side; those that measure time run alone [default: one per core].
+    /// Number of jobs to run at once; jobs that measure time run alone [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
     workers: Option<u16>,
 
-    /// Keep the results in this documentation folder too, and write its results.md and figures;
-    /// without a NAME only the latter.
+    /// Also store the results in this documentation folder, and write its results.md and figures.
+    /// Without a NAME, only write results.md and the figures from the stored results.
     #[arg(long, value_name = "DIR")]
     docs: Option<PathBuf>,
 }
@@ -81,7 +82,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if specs.is_empty() {
         return match &args.docs {
             Some(dir) => Ok(docs::update(dir, &[])?),
-            None => Err(Usage("name an experiment, or say --all; `ucl reproduce --help` lists them".to_owned()).into()),
+            None => {
+                Err(Usage("name an experiment or give --all; `ucl reproduce --help` lists the experiments".to_owned())
+                    .into())
+            }
         };
     }
     let extent = match (args.quick, args.slice) {
@@ -107,10 +111,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             total.store(jobs, Ordering::Relaxed);
             done.store(0, Ordering::Relaxed);
             spinner.aside(|| {
-                let stored = if stored > 0 { format!(", {stored} stored already") } else { String::new() };
-                eprintln!("ucl: {}: {} to do{stored}", spec.name, show::counted(jobs as u64, "job"));
+                let stored = if stored > 0 { format!(", {stored} already stored") } else { String::new() };
+                eprintln!("ucl: {}: {} to run{stored}", spec.name, show::counted(jobs as u64, "job"));
                 if !missing.is_empty() {
-                    eprintln!("ucl: {}: left out, not registered: {}", spec.name, missing.join(", "));
+                    eprintln!(
+                        "ucl: {}: these methods are not registered and were left out: {}",
+                        spec.name,
+                        missing.join(", ")
+                    );
                 }
             });
         }
@@ -129,12 +137,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     spinner.clear();
     let results = results?;
     if let Some(dir) = &args.docs {
-        docs::update(dir, &results).with_context(|| format!("cannot keep the results in {}", dir.display()))?;
+        docs::update(dir, &results).with_context(|| format!("cannot store the results in {}", dir.display()))?;
     }
     show::print(summary(&results, &args.out))?;
     let failed = results.iter().flat_map(|result| &result.outcomes).filter(|outcome| outcome.error.is_some()).count();
     if results.iter().all(|result| result.outcomes.iter().all(|outcome| outcome.error.is_some())) && failed > 0 {
-        anyhow::bail!("no job could be done");
+        anyhow::bail!("every job failed");
     }
     Ok(())
 }
@@ -149,5 +157,5 @@ fn summary(results: &[SpecResult], out: &std::path::Path) -> String {
             text += &format!("  {}: {}\n", data.dataset, data.about);
         }
     }
-    text + &format!("The report: {}\n", out.join("report.html").display())
+    text + &format!("Report: {}\n", out.join("report.html").display())
 }

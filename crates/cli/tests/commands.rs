@@ -64,7 +64,7 @@ fn the_demo_writes_a_page_that_needs_nothing_else() {
         out.lines().skip_while(|line| !line.starts_with(" method")).take(6).map(str::trim).collect();
     let names = ["method", "Count-Min", "UCL, learned", "UCL, EM", "UCL, delta", "exact hash map"];
     assert!(methods.iter().zip(names).all(|(line, name)| line.starts_with(name)), "{out}");
-    assert!(out.ends_with("The report, with plots: report.html\n"), "{out}");
+    assert!(out.ends_with("Report with plots: report.html\n"), "{out}");
     let page = String::from_utf8(folder.read("report.html")).unwrap();
     assert_eq!(page.matches("<svg").count(), 3);
     assert!(!page.contains("http") && !page.contains("src="), "nothing is loaded from elsewhere");

@@ -209,7 +209,7 @@ pub fn run(items: u64, seed: u64, kills: u64) -> anyhow::Result<()> {
     let waiting = Instant::now();
     while collected(&client).unwrap_or(0) < written {
         if waiting.elapsed() > PATIENCE {
-            bail!("{} lines were written, but the collector has {}", written, collected(&client).unwrap_or(0));
+            bail!("{} lines were written, but the collector has counted {}", written, collected(&client).unwrap_or(0));
         }
         std::thread::sleep(PAUSE);
     }
@@ -224,7 +224,7 @@ pub fn run(items: u64, seed: u64, kills: u64) -> anyhow::Result<()> {
     let epochs: u64 = streams.iter().map(|stream| stream.epochs).sum();
     writeln!(
         text,
-        "\n{} lines of 3 logs, {} different keys; {} epochs, {} sent.",
+        "\n{} lines in 3 logs, {} distinct keys; {} epochs, {} sent.",
         count(written),
         count(truth.len() as u64),
         count(epochs),
@@ -235,7 +235,7 @@ pub fn run(items: u64, seed: u64, kills: u64) -> anyhow::Result<()> {
         crate::show::print(text)?;
         let some: Vec<&str> = wrong.iter().take(3).map(String::as_str).collect();
         bail!(
-            "after {} the collector has {total} of {written} lines, {} wrong ({}), {gaps} gaps, {} incarnations",
+            "after {} the collector has {total} of {written} lines, {} with a wrong count ({}), {gaps} gaps, {} incarnations",
             counted(killed, "kill"),
             counted(wrong.len() as u64, "key"),
             some.join("; "),
@@ -244,11 +244,11 @@ pub fn run(items: u64, seed: u64, kills: u64) -> anyhow::Result<()> {
     }
     writeln!(
         text,
-        "After {} every count equals the exact one, nothing was lost and nothing counted twice ({:.0} s).",
+        "After {} every count is exact: nothing was lost and nothing was counted twice ({:.0} s).",
         counted(killed, "kill"),
         start.elapsed().as_secs_f64()
     )?;
-    text += "\nDo it yourself:\n  ucl serve\n  ucl agent --to http://127.0.0.1:7070 --token TOKEN --stream web-1 --follow access.log\n  \
+    text += "\nTo try it yourself:\n  ucl serve\n  ucl agent --to http://127.0.0.1:7070 --token TOKEN --stream web-1 --follow access.log\n  \
              ucl top http://127.0.0.1:7070 --token TOKEN\n";
     crate::show::print(text)
 }

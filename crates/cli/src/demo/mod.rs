@@ -1,5 +1,4 @@
-//! `ucl demo`: what this is about, in half a minute: one stream, several methods with the same
-//! 64KB, one page of plots.
+//! `ucl demo`: counts one stream by several methods in the same 64KB, and writes a page of plots.
 
 #[cfg(feature = "server")]
 mod distributed;
@@ -16,31 +15,31 @@ use ucl_streams::{Format, ReadOptions, Source};
 use crate::progress::Spinner;
 use crate::show::{bytes, count, figure, table};
 
-/// Show what UCL-sketch does, on a generated stream, and write a report with plots.
+/// Show UCL-sketch on a generated stream, and write a report with plots.
 ///
-/// Takes about ten seconds and no files: a stream of a million items is counted by several methods
-/// in 64KB each, and held against exact counts.
+/// Counts a stream of a million items by several methods in 64KB each, and compares them with exact
+/// counts. Takes about ten seconds and needs no files.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Where the report goes.
+    /// File for the report.
     #[arg(short, long, value_name = "FILE", default_value = "ucl-demo.html")]
     out: PathBuf,
 
-    /// How long the stream is.
+    /// Number of items in the stream.
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..=100_000_000))]
     items: u64,
 
-    /// Fixes the stream, the hashes and the network.
+    /// Seed of the stream, the hash functions and the network.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
 
-    /// Show two machines instead: a collector and three agents as processes, each killed once, and
-    /// their answers against exact counts. Takes about ten seconds.
+    /// Run a collector and three agents as separate processes instead, kill each of them, and
+    /// compare the answers with exact counts. Takes about ten seconds.
     #[cfg(feature = "server")]
     #[arg(long)]
     distributed: bool,
 
-    /// With --distributed: how often each process is killed.
+    /// Number of times that each process is killed, with --distributed.
     #[cfg(feature = "server")]
     #[arg(long, value_name = "N", default_value_t = 1, requires = "distributed", value_parser = clap::value_parser!(u64).range(0..=1000))]
     kills: u64,
@@ -58,8 +57,7 @@ const METHODS: [(&str, &str); 5] = [
     ("ucl-delta", "UCL, delta"),
     ("exact-map", "exact hash map"),
 ];
-/// Which of them is Count-Min, the paper's decoder, the one that we are proud of, and the
-/// yardstick.
+/// Positions in [`METHODS`] of Count-Min, the paper's decoder, our best one, and the exact map.
 const COUNT_MIN: usize = 0;
 const LEARNED: usize = 1;
 const BEST: usize = 3;
@@ -99,21 +97,21 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let findings = find(args.items, args.seed)?;
     std::fs::write(&args.out, page::render(&findings))
         .map_err(|error| anyhow::anyhow!("cannot write {}: {error}", args.out.display()))?;
-    let text = text(&findings) + &format!("\nThe report, with plots: {}\n", args.out.display());
+    let text = text(&findings) + &format!("\nReport with plots: {}\n", args.out.display());
     crate::show::print(text)
 }
 
 fn find(items: u64, seed: u64) -> anyhow::Result<Findings> {
     let start = Instant::now();
     let spinner = Spinner::new();
-    spinner.say("making a stream");
+    spinner.say("generating a stream");
     let source: Source = format!("zipf:1.1:{items}:50000").parse()?;
     let stream = Recording::read(&[source], &ReadOptions { seed, ..ReadOptions::default() })?;
     let registry = Registry::standard();
     let options = Options { epochs: Some(EPOCHS), ..Options::default() };
     let mut contenders = Vec::new();
     for (method, name) in METHODS {
-        spinner.say(format!("counting it: {name}"));
+        spinner.say(format!("counting with {name}"));
         let Measured { row, system } = measure(registry.find(method)?, &stream, BUDGET, seed, &options);
         let error = || anyhow::anyhow!("{name}: {}", row.error.as_deref().unwrap_or("no answers"));
         contenders.push(Contender { name, system: system.ok_or_else(error)?, row });
@@ -171,7 +169,7 @@ fn text(findings: &Findings) -> String {
     let map = bytes(truth.exact_map_bytes());
     let mut text = format!(
         "A stream of {items} items over {keys} keys ({}, seed {}), counted in {}.\n\
-         How wrong is each method, over all keys? (AAE: mean absolute error, ARE: mean relative error)\n\n",
+         Errors over all keys (AAE: mean absolute error, ARE: mean relative error):\n\n",
         findings.stream.name(),
         findings.seed,
         bytes(BUDGET)
@@ -179,8 +177,8 @@ fn text(findings: &Findings) -> String {
     let numbers = [false, true, true, true, true, true, true];
     text += &table(&HEADER, &numbers, findings.contenders.iter().map(cells));
     text += &format!(
-        "\nUplink is what the place that sees the stream sends to the place that answers. Where {map} are to be had\n\
-         there, the hash map is the right tool.\n\nFive keys, and the range that is guaranteed for each:\n\n"
+        "\nUplink: bytes sent from the device that sees the stream to the server that answers. If the device has\n\
+         {map} to spare, use the hash map.\n\nFive keys, with the guaranteed range of each count:\n\n"
     );
     let numbers = [true, true, true, true, true, true, true];
     text += &table(&EXAMPLE_HEADER, &numbers, findings.examples.iter().map(example_cells));

@@ -15,44 +15,44 @@ pub fn render(findings: &Findings) -> String {
     let tiles = [
         (keys.clone(), format!("keys, {items} items")),
         (budget.clone(), format!("of memory; an exact hash map takes {map}")),
-        (figure(aae(BEST)), "counts wrong on average, with delta decoding".to_owned()),
-        (figure(aae(COUNT_MIN)), "counts wrong on average, with Count-Min in the same memory".to_owned()),
+        (figure(aae(BEST)), "mean absolute error, with delta decoding".to_owned()),
+        (figure(aae(COUNT_MIN)), "mean absolute error, with Count-Min in the same memory".to_owned()),
     ];
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>UCL-sketch: near-exact counts in {budget}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
          <h1>Near-exact counts in {budget}</h1>\n\
-         <p class=\"lead\">How often did each key occur? Every method below saw the same stream once, with the same memory \
-         to keep its counters in, and was then asked for every key.</p>\n<div class=\"tiles\">\n"
+         <p class=\"lead\">How often did each key occur? Every method below read the same stream once in the same memory, \
+         and was then asked for the count of every key.</p>\n<div class=\"tiles\">\n"
     );
     for (figure, what) in tiles {
         push(&mut page, format_args!("<div><b>{figure}</b><span>{what}</span></div>\n"));
     }
     page += "</div>\n<h2>The methods</h2>\n";
     table(&mut page, &HEADER, findings.contenders.iter().map(cells), Some(BEST));
-    page += "<p class=\"note\">AAE and ARE: mean absolute and mean relative error over all keys. Memory is what the place \
-             that sees the stream needs; uplink is all that it sends to the place that answers. Where an exact hash map \
-             fits, it is the right tool.</p>\n<h2>Five keys</h2>\n";
+    page += "<p class=\"note\">AAE and ARE: mean absolute and mean relative error over all keys. Memory is that of the \
+             device that sees the stream; uplink is all that it sends to the server that answers. If an exact hash map \
+             fits on the device, use that.</p>\n<h2>Five keys</h2>\n";
     table(&mut page, &EXAMPLE_HEADER, findings.examples.iter().map(example_cells), None);
     page += "<p class=\"note\">The true count always lies between “at least” and “at most”.</p>\n";
     figure_block(
         &mut page,
         "Estimated against true counts",
-        "Every key is somewhere in a dot; larger dots hold more keys. On the diagonal the estimate is right. The row at the \
-         bottom (0) holds keys that were never reported.",
+        "Each dot stands for keys of similar counts; larger dots stand for more keys. On the diagonal the estimate is right. \
+         The row at the bottom (0) has the keys that were never reported.",
         &plots::estimated_against_true(findings),
     );
     figure_block(
         &mut page,
         "Error by frequency",
-        "Rare keys are the hard ones: they share their counters with all the others.",
+        "Rare keys are the hardest to estimate: they share their counters with frequent ones.",
         &plots::error_by_frequency(findings),
     );
     figure_block(
         &mut page,
         "How the network learns",
-        "The paper’s decoder trains on the counters alone: nobody tells it a true count.",
+        "The paper’s decoder trains on the counters alone, without any true count.",
         &plots::loss_curve(findings),
     );
     push(
