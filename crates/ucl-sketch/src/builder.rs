@@ -80,35 +80,35 @@ impl<K> Clone for Builder<K> {
     }
 }
 
-/// A sketch that cannot be built.
+/// Error of a sketch that cannot be built.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// Write the size as in `64KB`.
+    /// The text is not a size such as `64KB`.
     #[error(transparent)]
     Size(#[from] ParseBytesError),
-    /// Give a budget that a sketch can use.
+    /// The memory budget is too small or too large.
     #[error(transparent)]
     Budget(#[from] BudgetError),
-    /// Mend the shape or the key size.
+    /// The shape or the key size is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Mend the decoder's settings.
+    /// The settings of the decoder are invalid.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// Make the sketch smaller: its reports are encoded, and so many counters cannot be.
+    /// The sketch has more counters than a message can hold.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// Run the sketch synchronously, or end other threads.
+    /// The system could not start a thread.
     #[error(transparent)]
     Thread(#[from] NoThread),
-    /// A setting of the sketch in a mode without one.
+    /// A setting of the sketch was given, but exact counting has no sketch.
     #[error("exact counting has no sketch, and so no {what}: leave it out, or choose another mode")]
     NoSketch {
-        /// What was asked for.
+        /// Name of the setting.
         what: &'static str,
     },
-    /// Cut every so many items, at least one.
+    /// The interval between two cuts is 0.
     #[error("an interval of 0 items never ends an epoch: give at least 1, or none for a single snapshot")]
     Interval,
 }
@@ -187,39 +187,39 @@ impl<K> Builder<K> {
 }
 
 impl<K: Key> Builder<K> {
-    /// The budget of the data plane (64KB unless told), as text: `"64KB"`. The planner chooses the
-    /// shape.
+    /// Sets the memory budget of the data plane as text, such as `"64KB"` (the default). The
+    /// planner chooses the shape.
     pub fn memory(mut self, size: &str) -> Self {
         self.memory = size.parse();
         self
     }
 
-    /// The budget in bytes.
+    /// Sets the memory budget of the data plane in bytes.
     pub fn memory_bytes(mut self, bytes: usize) -> Self {
         self.memory = Ok(Bytes(bytes));
         self
     }
 
-    /// A shape by hand, instead of a budget.
+    /// Sets the exact shape of the sketch, instead of a budget.
     pub fn shape(mut self, shape: Shape) -> Self {
         self.shape = Some(shape);
         self
     }
 
-    /// Distinct keys to expect: what the planner sizes the Bloom filter by. A quarter of the
-    /// budget's bytes unless told.
+    /// Sets the expected number of distinct keys, by which the planner sizes the Bloom filter
+    /// (default: a quarter of the budget in bytes).
     pub fn expected_keys(mut self, keys: u64) -> Self {
         self.expected_keys = Some(keys);
         self
     }
 
-    /// Bits per counter, instead of the planner's choice.
+    /// Sets the bits per counter, instead of the planner's choice.
     pub fn counter_bits(mut self, bits: CounterBits) -> Self {
         self.counter_bits = Some(bits);
         self
     }
 
-    /// The linear sketch (Count-Min, or what the shape given by hand says).
+    /// Sets the linear sketch (default: Count-Min, or that of the given shape).
     ///
     /// ```
     /// use ucl_sketch::{Base, DecoderKind, HeavyKind, UclSketch};
@@ -233,32 +233,32 @@ impl<K: Key> Builder<K> {
         self
     }
 
-    /// The heavy part (the paper's voting filter, or what the shape given by hand says).
+    /// Sets the heavy part (default: the paper's voting filter, or that of the given shape).
     pub fn heavy(mut self, heavy: HeavyKind) -> Self {
         self.heavy = Some(heavy);
         self
     }
 
-    /// Which keys are sent, instead of what goes with the decoder.
+    /// Sets the rule by which keys are sent (default: depends on the decoder).
     pub fn report_rule(mut self, rule: ReportRule) -> Self {
         self.rule = Some(rule);
         self
     }
 
-    /// Items between two cuts; `None` for no cuts, that is one snapshot whenever a view is asked
-    /// for.
+    /// Sets the number of items between two cuts; `None` for no cuts, with one snapshot for each
+    /// view.
     pub fn interval(self, items: impl Into<Option<u64>>) -> Self {
         self.epochs(items.into().into())
     }
 
-    /// When epochs end, instead of what goes with the decoder: delta's end by load, or every 16,000
-    /// items where their counts are kept ([`Builder::retain_epochs`]).
+    /// Sets when epochs end. By default delta's end by load, or every 16,000 items where their
+    /// counts are kept ([`Builder::retain_epochs`]).
     pub fn epochs(mut self, epochs: Epochs) -> Self {
         self.epochs = Some(epochs);
         self
     }
 
-    /// Snapshots that the learned decoder trains on (128).
+    /// Sets the number of snapshots that the learned decoder trains on (default: 128).
     pub fn window(mut self, snapshots: usize) -> Self {
         self.settings.window = snapshots;
         self
@@ -320,7 +320,7 @@ impl<K: Key> Builder<K> {
         self
     }
 
-    /// Where the control plane runs (synchronously).
+    /// Sets where the control plane runs (default: synchronously).
     pub fn execution(mut self, execution: Execution) -> Self {
         self.execution = execution;
         self
@@ -371,7 +371,7 @@ impl<K: Key> Builder<K> {
         asked.into_iter().find(|(_, asked)| *asked).map(|(what, _)| what)
     }
 
-    /// What [`Builder::build`] would build: configuration and epochs.
+    /// Returns the configuration and the epochs that [`Builder::build`] would use.
     pub fn plan(&self) -> Result<(Config, Epochs), BuildError> {
         let keys = self.keys.clone()?;
         let mode = self.chosen_mode();

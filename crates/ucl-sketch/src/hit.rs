@@ -21,23 +21,25 @@ use crate::key::KeyName;
 #[non_exhaustive]
 pub struct Hit<K> {
     pub(crate) key: KeyName<K>,
-    /// The estimated count.
+    /// Estimated count.
     pub count: u64,
-    /// The true count is at least this, always.
+    /// Guaranteed lower bound of the true count.
     pub lower: u64,
-    /// The true count is at most this, always.
+    /// Guaranteed upper bound of the true count.
     pub upper: u64,
-    /// Where the estimate comes from.
+    /// Source of the estimate.
     pub source: Source,
 }
 
 impl<K> Hit<K> {
-    /// The key.
+    /// Returns the key, which can be displayed even if only its digest or code is known. Keys that
+    /// cannot be displayed, such as tuples, are read by [`Hit::known_key`].
     pub fn key(&self) -> &KeyName<K> {
         &self.key
     }
 
-    /// The key, if it is known in full.
+    /// Returns a reference to the key, if it is known in full. Keys of 4, 8, 13 or 16 bytes always
+    /// are ([`KeyName`]).
     pub fn known_key(&self) -> Option<&K> {
         self.key.known()
     }
@@ -50,7 +52,7 @@ impl<K> Hit<K> {
         }
     }
 
-    /// Whether the count is certain: the range holds one number.
+    /// Returns true if the count is certain: both bounds are equal.
     pub fn is_exact(&self) -> bool {
         self.lower == self.upper
     }

@@ -9,8 +9,9 @@ use std::ops::Deref;
 
 /// A type whose values can be counted: text, bytes, integers, addresses, and tuples of them.
 ///
-/// Keys that all take 4, 8, 13 or 16 bytes are counted fastest and in the least memory. A
-/// five-tuple `(Ipv4Addr, Ipv4Addr, u16, u16, u8)` takes 13.
+/// Keys that all take 4, 8, 13 or 16 bytes are counted fastest and in the least memory, and every
+/// answer has its key. A five-tuple `(Ipv4Addr, Ipv4Addr, u16, u16, u8)` takes 13. Keys of other
+/// sizes, such as the 6 bytes of `(Ipv4Addr, u16)`, are counted like text ([`KeyName`]).
 ///
 /// ```
 /// use std::net::Ipv4Addr;

@@ -173,9 +173,11 @@ impl<K: Key> UclSketch<K> {
         Ok(if execution == Execution::Pipelined { sketch.pipelined() } else { sketch })
     }
 
-    /// The same sketch, from now on as with [`Execution::Pipelined`]; one in the background stays
-    /// there. For sketches that were loaded: a state does not tell where it was counted. Where the
-    /// system cannot start threads it stays synchronous, with the same answers.
+    /// Returns the same sketch, which runs as with [`Execution::Pipelined`] from now on.
+    ///
+    /// This is for sketches that were loaded, since a state does not store the execution. A sketch
+    /// in the background stays there. If the system cannot start threads, the sketch stays
+    /// synchronous, with the same answers.
     ///
     /// ```
     /// use ucl_sketch::UclSketch;
@@ -327,7 +329,7 @@ impl<K: Key> UclSketch<K> {
         }
     }
 
-    /// Ends the epoch now. Happens by itself as [`UclSketch::epochs`] says.
+    /// Ends the epoch now. This also happens by itself, as [`UclSketch::epochs`] says.
     pub fn cut(&mut self) {
         self.control.cut(&mut self.plane);
         self.start_epoch();
@@ -374,49 +376,48 @@ impl<K: Key> UclSketch<K> {
         self.control.with(f)
     }
 
-    /// The data plane's configuration.
+    /// Returns the configuration of the data plane.
     pub fn config(&self) -> &Config {
         self.plane.config()
     }
 
-    /// How the sketch counts.
+    /// Returns the mode: exact, or a sketch with a decoder.
     pub fn mode(&mut self) -> Mode {
         let decoder = self.with_control(|control| control.settings().decoder);
         Mode::of(self.plane.config(), decoder)
     }
 
-    /// When epochs end.
+    /// Returns when epochs end.
     pub fn epochs(&self) -> Epochs {
         self.epochs
     }
 
-    /// Items between two cuts, if that is a fixed number.
+    /// Returns the number of items between two cuts, if it is fixed.
     pub fn interval(&self) -> Option<u64> {
         self.epochs.interval()
     }
 
-    /// What was written on the sketch beside its state, by name.
+    /// Returns the labels of the sketch, by name.
     pub fn labels(&self) -> &BTreeMap<String, String> {
         &self.labels
     }
 
-    /// Writes something on the sketch that its state file shall remember: how its keys are to be
-    /// shown, say.
+    /// Sets a label, which is saved in the state file: for example, how to display the keys.
     pub fn set_label(&mut self, name: impl Into<String>, text: impl Into<String>) {
         self.labels.insert(name.into(), text.into());
     }
 
-    /// The data plane's bytes, by part.
+    /// Returns the bytes used by the data plane, by part.
     pub fn memory(&self) -> Memory {
         self.plane.memory()
     }
 
-    /// The control plane's bytes, by part.
+    /// Returns the bytes used by the control plane, by part.
     pub fn control_memory(&mut self) -> Memory {
         self.with_control(|control| control.memory())
     }
 
-    /// Items inserted so far.
+    /// Number of items inserted.
     pub fn items(&self) -> u64 {
         self.plane.items()
     }

@@ -60,12 +60,12 @@ impl<K: Key> View<K> {
         self.inner.all().map(|(id, estimate)| self.hit(id, estimate))
     }
 
-    /// How many keys are known.
+    /// Number of known keys.
     pub fn known_keys(&self) -> usize {
         self.inner.keys()
     }
 
-    /// How many items were inserted.
+    /// Number of items inserted.
     pub fn items(&self) -> u64 {
         self.inner.items()
     }

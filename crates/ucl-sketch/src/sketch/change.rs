@@ -10,7 +10,7 @@ use crate::key::Key;
 use crate::mode::Mode;
 use crate::plan::{BudgetError, Request, plan};
 
-/// How large a sketch is to become.
+/// New size of a sketch, for [`UclSketch::resize`].
 ///
 /// ```
 /// use ucl_sketch::{Bytes, Shape, Size};
@@ -19,9 +19,9 @@ use crate::plan::{BudgetError, Request, plan};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// As large as fits into so many bytes; the planner finds the shape.
+    /// Memory budget; the planner chooses the shape.
     Memory(Bytes),
-    /// Of this shape.
+    /// Exact shape.
     Shape(Shape),
 }
 
@@ -37,7 +37,7 @@ impl From<Shape> for Size {
     }
 }
 
-/// A change that cannot be made; the sketch goes on as it was.
+/// Error of a change that cannot be made. The sketch is unchanged.
 ///
 /// ```
 /// use ucl_sketch::{Bytes, ChangeError, UclSketch};
@@ -48,26 +48,26 @@ impl From<Shape> for Size {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeError {
-    /// Give a budget that a sketch can use.
+    /// The memory budget is too small or too large.
     #[error(transparent)]
     Budget(#[from] BudgetError),
-    /// Mend the shape.
+    /// The shape is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Choose a shape that the decoder can work with.
+    /// The decoder does not support this shape.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// Choose a shape that can be sent.
+    /// The shape has more counters than a message can hold.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// The control plane's answers could not be trusted even before.
+    /// The sketch has failed before.
     #[error(transparent)]
     Fault(#[from] Fault),
 }
 
 impl<K: Key> UclSketch<K> {
-    /// Goes over to other hash functions, in mid-stream. Nothing is forgotten: the counters so far
-    /// are decoded and kept, and what follows is counted in new ones.
+    /// Changes the hash functions in mid-stream. No count is lost: the counters so far are decoded
+    /// and kept, and later items are counted in new ones.
     ///
     /// ```
     /// use ucl_sketch::UclSketch;
@@ -146,8 +146,8 @@ impl<K: Key> UclSketch<K> {
         self.start_epoch();
     }
 
-    /// Drops the counts from before the first change that still count; whether there are any.
-    /// Answers are then about what came after ([`QueryView::since`](crate::QueryView::since)).
+    /// Drops the counts from before the oldest change, and returns true if there were any. Later
+    /// answers are about the items after it ([`QueryView::since`](crate::QueryView::since)).
     pub fn drop_oldest_segment(&mut self) -> Result<bool, Fault> {
         self.with_control(|control| control.drop_oldest_segment())
     }

@@ -5,7 +5,7 @@ use ucl_control_plane::Fault;
 use super::UclSketch;
 use crate::key::Key;
 
-/// Two sketches that cannot become one.
+/// Error of two sketches that cannot be merged.
 ///
 /// ```
 /// use ucl_sketch::UclSketch;
@@ -17,23 +17,24 @@ use crate::key::Key;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// Build both alike.
+    /// The sketches have different settings or seeds.
     #[error(transparent)]
     Refused(#[from] ucl_data_plane::MergeError),
-    /// The answers of one of them could not be trusted even before.
+    /// One of the sketches has failed before.
     #[error(transparent)]
     Fault(#[from] Fault),
 }
 
 impl<K: Key> UclSketch<K> {
-    /// Counts from now on what both have counted, as one sketch of the stream of both would: for
-    /// sketches of the same configuration and seed, on several devices or threads. Both end their
-    /// epochs. Total weight and bounds are those of both streams together, in whatever order many
-    /// sketches are merged.
+    /// Adds the counts of `other` to this sketch, as if it had seen both streams.
+    ///
+    /// Both sketches need the same settings and the same [`Builder::seed`](crate::Builder::seed):
+    /// clone one builder for all threads or devices. Several sketches can be merged in any order.
+    /// Merging ends the current epoch of both.
     ///
     /// # Errors
     /// If the sketches differ in their settings, the weight of both would pass 2^63, or one of them
-    /// has failed. Then this sketch is as it was.
+    /// has failed. This sketch is then unchanged.
     ///
     /// ```
     /// use ucl_sketch::UclSketch;

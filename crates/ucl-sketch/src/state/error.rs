@@ -9,116 +9,116 @@ use ucl_data_plane::{Inconsistent, KeyFormat};
 use super::{FORMAT_VERSION, Section};
 use crate::background::NoThread;
 
-/// A state that cannot be read. Nothing of it was used.
+/// Error of a state that cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// See that the file is there and may be read.
+    /// The file could not be read.
     #[error("cannot read {}: {error}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error reported by the operating system.
         error: io::Error,
     },
-    /// Another program wrote this.
+    /// The file is not a state of UCL-sketch.
     #[error("not a UCL-sketch state file")]
     NotAState,
-    /// The sketch holds keys of another type.
+    /// The sketch has keys of another type.
     #[error("the state has {found}, which {wanted} is not")]
     KeyType {
-        /// The keys of the state.
+        /// Format of the keys in the state.
         found: KeyFormat,
-        /// The type asked for.
+        /// Name of the key type that was asked for.
         wanted: &'static str,
     },
-    /// The state has a network, and this build is without: the feature `learned` is off.
+    /// The state needs the network, which this build does not have (feature `learned`).
     #[error("the state is of the decoder '{decoder}': build this program with the feature `learned` of ucl-sketch")]
     NotBuilt {
-        /// The decoder of the state.
+        /// Decoder of the state.
         decoder: DecoderKind,
     },
-    /// Update this program.
+    /// A newer version of this program wrote the state.
     #[error("the state file has version {found}, but versions up to {FORMAT_VERSION} can be read: update this program")]
     NewerVersion {
-        /// The file's.
+        /// Version of the file.
         found: u32,
     },
-    /// A copy broke off: copy it again.
+    /// The file is incomplete, as after a copy that was interrupted.
     #[error("the state file is cut short: it has {found} bytes of {expected}")]
     Truncated {
-        /// Bytes there are.
+        /// Number of bytes found.
         found: u64,
-        /// Bytes there should be, at least.
+        /// Smallest number of bytes that the file should have.
         expected: u64,
     },
-    /// Something was appended to it.
+    /// Other bytes follow the end of the state.
     #[error("{bytes} bytes follow where the state file should end")]
     TrailingBytes {
-        /// How many.
+        /// Number of bytes after the end.
         bytes: u64,
     },
-    /// The file was damaged: take an older one.
+    /// The table of sections is damaged.
     #[error("the state file's table of sections is damaged: {why}")]
     Table {
-        /// What is wrong with it.
+        /// Description of the problem.
         why: String,
     },
-    /// The file was damaged: take an older one.
+    /// A section is damaged: its checksum is wrong.
     #[error("the state file is damaged: the checksum of its section '{section}' is wrong")]
     SectionChecksum {
-        /// The section.
+        /// Name of the section.
         section: Section,
     },
-    /// The file was damaged: take an older one.
+    /// The file is damaged: its checksum is wrong.
     #[error("the state file is damaged: its checksum is wrong")]
     Checksum,
-    /// It was not written by this program, or by one with a bug.
+    /// A required section is missing: the writer had a bug.
     #[error("the state file's section '{section}' is missing")]
     Missing {
-        /// The section.
+        /// Name of the section.
         section: Section,
     },
-    /// It was not written by this program, or by one with a bug.
+    /// A section is invalid although its checksum is right: the writer had a bug.
     #[error("the state file's section '{section}' cannot be read: {why}")]
     Malformed {
-        /// The section.
+        /// Name of the section.
         section: Section,
-        /// What is wrong with it.
+        /// Description of the problem.
         why: String,
     },
-    /// Load it where there is more memory.
+    /// A section does not fit in the memory of this machine.
     #[error("out of memory: the state file's section '{section}' of {bytes} bytes does not fit")]
     OutOfMemory {
-        /// The section.
+        /// Name of the section.
         section: Section,
-        /// Its bytes in the file.
+        /// Size of the section in the file, in bytes.
         bytes: usize,
     },
-    /// End other threads.
+    /// The system could not start a thread.
     #[error(transparent)]
     Thread(#[from] NoThread),
-    /// It was not written by this program, or by one with a bug.
+    /// Parts of the state contradict each other: the writer had a bug.
     #[error("the state file contradicts itself: {0}")]
     Inconsistent(#[from] Inconsistent),
 }
 
-/// A state that cannot be saved. An older file is as it was.
+/// Error of a state that cannot be saved. An older file is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveError {
-    /// See that the folder is there, may be written to, and has room.
+    /// The file could not be written.
     #[error("cannot write {}: {error}", path.display())]
     Write {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error reported by the operating system.
         error: io::Error,
     },
-    /// What has failed cannot go on later.
+    /// The sketch has failed, so its state cannot be used later.
     #[error("a sketch that has failed cannot be saved: {0}")]
     Fault(#[from] Fault),
-    /// Choose settings with which the sketch can answer within a lifetime.
+    /// The settings of the sketch are out of the range that a state can have.
     #[error("a sketch with these settings cannot be saved: {0}")]
     Settings(#[from] Inconsistent),
 }

@@ -227,7 +227,7 @@ impl Configuration {
 }
 
 impl<K: Key> UclSketch<K> {
-    /// Writes the state to a file, which is replaced if it is there.
+    /// Saves the state to a file, and replaces the file if it exists.
     ///
     /// Whenever the process is killed or the power fails, the file is the old one or the new one,
     /// whole: the state goes into a temporary file beside it (`.ucl-RANDOM.tmp`), is forced to the
@@ -244,7 +244,7 @@ impl<K: Key> UclSketch<K> {
         atomic::write(path, &bytes).map_err(|error| SaveError::Write { path: path.to_owned(), error })
     }
 
-    /// The state as the bytes of a file. The same state gives the same bytes.
+    /// Returns the state as the bytes of a file. The same state gives the same bytes.
     pub fn to_bytes(&mut self) -> Result<Vec<u8>, SaveError> {
         let plane = &self.plane;
         let interval = self.interval();
@@ -310,12 +310,16 @@ impl<K: Key> UclSketch<K> {
 }
 
 impl UclSketch {
-    /// Goes on with what [`UclSketch::save`] wrote.
+    /// Loads a sketch that [`UclSketch::save`] wrote, and continues where it stopped.
+    ///
+    /// Its keys are bytes: call [`UclSketch::with_keys`] for keys of another type.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, LoadError> {
         Self::from_bytes(&read_file(path)?)
     }
 
-    /// Goes on with what [`UclSketch::to_bytes`] gave.
+    /// Loads a sketch from the bytes of [`UclSketch::to_bytes`], and continues where it stopped.
+    ///
+    /// Its keys are bytes: call [`UclSketch::with_keys`] for keys of another type.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
         let file = Sections::unpack(bytes)?;
         let (configuration, hashing) = Configuration::read(&file)?;
