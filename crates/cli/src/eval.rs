@@ -208,7 +208,8 @@ fn measure_all(args: &Args, registry: &Registry, spinner: &Spinner) -> anyhow::R
     let jobs = experiment.jobs(stream.keys());
     let mut rows = Vec::with_capacity(jobs.len());
     for (number, &Job { method, budget, seed }) in jobs.iter().enumerate() {
-        let (name, size) = (method.name, show::bytes(budget));
+        let name = method.name;
+        let size = show::bytes(budget);
         spinner.say(format!("{} of {}: {name}, {size}, seed {seed}", number + 1, jobs.len()));
         let row = measure(method, &stream, budget, seed, &experiment.options).row;
         if args.json {
@@ -305,7 +306,8 @@ fn report(stream: &Recording, rows: &[Row], args: &Args) -> String {
     ];
     let right: Vec<bool> = header.iter().map(|&name| name != "method").collect();
     let summaries = Summary::of(rows);
-    let (items, keys) = (show::count(stream.items()), show::count(stream.truth().distinct() as u64));
+    let items = show::count(stream.items());
+    let keys = show::count(stream.truth().distinct() as u64);
     let map = show::bytes(stream.truth().exact_map_bytes());
     let mut text = format!("{}: {items} items, {keys} keys; an exact hash map takes {map}\n\n", stream.name());
     text += &show::table(&header, &right, summaries.iter().map(cells));

@@ -293,7 +293,8 @@ fn quoted(name: &str) -> String {
 /// What has to be said about the reading beside its result.
 pub fn notes(summary: &ReadSummary) {
     if let Some(header) = &summary.assumed_header {
-        let (input, key) = (harmless(&header.input), harmless(&header.key));
+        let input = harmless(&header.input);
+        let key = harmless(&header.key);
         eprintln!(
             "ucl: note: the first row of {input} is taken for a header, with `{key}` in the key's column; add --no-header if \
              it is data, --header to confirm"

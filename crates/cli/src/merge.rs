@@ -52,7 +52,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let sketch = &mut sum.sketch;
     sketch.save(&args.out)?;
-    let (states, items) = (counted(args.states.len() as u64, "state"), counted(sketch.items(), "item"));
+    let states = counted(args.states.len() as u64, "state");
+    let items = counted(sketch.items(), "item");
     let keys = counted(sketch.query_view()?.keys() as u64, "known key");
     print(format!("merged {states} into {}: {items}, {keys}\n", args.out.display()))
 }

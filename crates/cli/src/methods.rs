@@ -19,7 +19,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let longest = registry.methods().iter().map(|method| method.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for method in registry.methods() {
-        let (name, about, reference) = (method.name, method.about, method.reference);
+        let name = method.name;
+        let about = method.about;
+        let reference = method.reference;
         if args.json {
             let object = serde_json::json!({
                 "name": name, "about": about, "reference": reference, "baseline": method.baseline, "variant": method.variant,

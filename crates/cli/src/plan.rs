@@ -177,9 +177,11 @@ fn text(lines: &[Line], scenario: &Scenario, distinct: u64) -> String {
     let right = [false, true, true, true, true, true, true, true, true, true];
     let table = show::table(&header, &right, lines.iter().map(cells));
     let Scenario { items, skew, epochs, memory, .. } = *scenario;
-    let (items, distinct) = (show::count(items), show::count(distinct));
+    let items = show::count(items);
+    let distinct = show::count(distinct);
     let failed = lines.iter().filter_map(|line| Some(format!("{}: {}\n", line.mode, line.error.as_ref()?)));
-    let (failed, advice) = (failed.collect::<String>(), advice(lines, memory));
+    let failed = failed.collect::<String>();
+    let advice = advice(lines, memory);
     format!(
         "{table}{failed}\n\
          Coverage, errors and uplink were measured on a generated stream: {items} items over {distinct} keys, Zipf\n\

@@ -55,7 +55,8 @@ impl Bar {
             self.bar.set_position(self.progress.bytes());
             self.bar.set_message(format!("{} items", crate::show::count(self.progress.items())));
         } else {
-            let (items, seconds) = (self.progress.items(), self.bar.elapsed().as_secs_f64());
+            let items = self.progress.items();
+            let seconds = self.bar.elapsed().as_secs_f64();
             let rate = crate::show::rate(items as f64 / seconds.max(1e-3));
             self.bar.set_message(format!("{} items  {rate}/s", crate::show::count(items)));
         }

@@ -245,7 +245,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             (None, Some(_)) => "some, unknown".to_owned(),
         };
         let Stream { stream, health, epochs, items, keys, uplink_bytes, lag_ms, .. } = stream;
-        let (name, health) = (harmless(&stream), harmless(&health));
+        let name = harmless(&stream);
+        let health = harmless(&health);
         let lag = lag_ms.map_or_else(String::new, ago);
         vec![name, health, count(items), count(keys), count(epochs), bytes(uplink_bytes), lag, missing]
     };

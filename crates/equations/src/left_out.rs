@@ -66,7 +66,8 @@ pub fn residual<E: From<Error>>(
     if let Some(&row) = chosen.iter().find(|&&row| row >= rows.rows || rows.rows == 1) {
         return Err(Error::LeftOutRow { row, rows: rows.rows }.into());
     }
-    let (mut sum, mut counted) = (0.0, 0);
+    let mut sum = 0.0;
+    let mut counted = 0;
     for &row in chosen {
         let truth = &y[rows.row(row)];
         if truth.iter().all(|&y| y == 0.0) {

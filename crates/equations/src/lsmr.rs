@@ -160,7 +160,8 @@ impl<'a> State<'a> {
         let theta = sin * alpha;
         self.alpha_bar = cos * alpha;
 
-        let (rho_bar_old, zeta_old) = (self.rho_bar, self.zeta);
+        let rho_bar_old = self.rho_bar;
+        let zeta_old = self.zeta;
         let theta_bar = self.sin_bar * rho;
         self.newest = self.cos_bar * rho;
         (self.cos_bar, self.sin_bar, self.rho_bar) = rotation(self.newest, theta);

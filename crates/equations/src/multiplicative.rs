@@ -371,7 +371,8 @@ impl System<'_> {
 
     /// `‖y - A x‖₁ / ‖y‖₁` from the sums that the last pass left, which are in units of `scale`.
     fn residual<F: Real>(&self, buffers: &Buffers<F>, scale: f64) -> f64 {
-        let (mut off, mut mass) = (0.0, 0.0);
+        let mut off = 0.0;
+        let mut mass = 0.0;
         for (counter, y) in buffers.y.iter().enumerate() {
             let y = y.to_f64() * self.scale;
             let sums = buffers.sums[counter..].iter().step_by(self.counters);
@@ -412,7 +413,8 @@ fn pass_over<F: Real, const D: usize, const TRACK: bool>(
     sums: &mut [F],
 ) -> (f64, f64) {
     let (indices, _) = indices.as_chunks::<D>();
-    let (mut change, mut total) = (0.0, 0.0);
+    let mut change = 0.0;
+    let mut total = 0.0;
     let nothing = F::from_f64(NOTHING);
     for (indices, x) in indices.iter().zip(x) {
         let shares = indices.map(|i| ratios[i as usize]);
@@ -436,7 +438,8 @@ fn pass_over<F: Real, const D: usize, const TRACK: bool>(
 
 /// The same for any degree.
 fn pass_over_any<F: Real>(degree: usize, indices: &[u32], x: &mut [F], ratios: &[F], sums: &mut [F]) -> (f64, f64) {
-    let (mut change, mut total) = (0.0, 0.0);
+    let mut change = 0.0;
+    let mut total = 0.0;
     for (indices, x) in indices.chunks_exact(degree).zip(x) {
         let mean = indices.iter().map(|&i| ratios[i as usize]).reduce(|mean, share| mean + share).unwrap_or_default();
         let next = *x * mean;

@@ -242,7 +242,8 @@ impl<'a, C: Counter, const DEGREE: usize> State<'a, C, DEGREE> {
     /// of all is waited for at once and not one by one.
     #[inline(always)]
     fn peel_some(&mut self) {
-        let (mut some, mut len) = ([0; TOGETHER], 0);
+        let mut some = [0; TOGETHER];
+        let mut len = 0;
         for _ in 0..TOGETHER.min(self.ready.len) {
             some[len] = self.ready.pop();
             len += usize::from(self.counters[some[len] as usize].candidates() == 1);
@@ -257,7 +258,8 @@ impl<'a, C: Counter, const DEGREE: usize> State<'a, C, DEGREE> {
         if state.candidates() != 1 {
             return;
         }
-        let (mass, position) = (state.mass(), state.only() as usize);
+        let mass = state.mass();
+        let position = state.only() as usize;
         let indices = self.indices(position);
         let value = if DEGREE == ANY {
             let times = |counter: u32| indices.iter().filter(|&&i| i == counter).count() as i64;

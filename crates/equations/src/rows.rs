@@ -19,7 +19,8 @@ impl Rows {
     pub fn check(&self, columns: &Columns) -> Result<(), Error> {
         let Self { rows, width } = *self;
         if rows.checked_mul(width) != Some(columns.counters()) || rows != columns.degree() {
-            let (counters, degree) = (columns.counters(), columns.degree());
+            let counters = columns.counters();
+            let degree = columns.degree();
             return Err(Error::Rows { rows, width, counters, degree });
         }
         for (column, indices) in (0u32..).zip(columns.all_indices().chunks_exact(rows)) {

@@ -106,7 +106,8 @@ impl Candidates {
     /// `fewer`.
     pub fn new(columns: &Columns, fewer: usize, block: &[Touched]) -> [Self; 2] {
         assert!(block.len() <= Self::MOST_EPOCHS, "a block of {} epochs", block.len());
-        let (degree, counters) = (columns.degree(), by_counter(columns.counters(), block));
+        let degree = columns.degree();
+        let counters = by_counter(columns.counters(), block);
         let [mut all, mut some] = [(); 2].map(|()| vec![0; columns.len()]);
         let parts = columns.all_indices().par_chunks(COLUMNS * degree);
         parts.zip(all.par_chunks_mut(COLUMNS).zip(some.par_chunks_mut(COLUMNS))).for_each(|(indices, (all, some))| {

@@ -292,7 +292,8 @@ impl<'a> Run<'a> {
         options: &'a ChangesOptions,
     ) -> Result<Self, SystemError> {
         let measured = build(subject, parts, keys, options.budget, options)?;
-        let (truth, former) = (ExactCounts::new(), None);
+        let truth = ExactCounts::new();
+        let former = None;
         Ok(Self {
             subject,
             change,
@@ -332,7 +333,8 @@ impl<'a> Run<'a> {
     }
 
     fn apply(&mut self) -> Result<(), SystemError> {
-        let (seed, budget) = (self.options.seed.wrapping_add(1_000), self.options.budget);
+        let seed = self.options.seed.wrapping_add(1_000);
+        let budget = self.options.budget;
         self.former = Some(self.truth.clone());
         if self.change.starts_again() {
             self.truth = ExactCounts::new();
@@ -397,7 +399,8 @@ impl<'a> Run<'a> {
                 keys_before += 1;
             }
         }
-        let (errors, keys) = (all.errors(), self.truth.distinct() as u64);
+        let errors = all.errors();
+        let keys = self.truth.distinct() as u64;
         Ok(ChangeRow {
             method: self.subject.name(),
             change: self.change,

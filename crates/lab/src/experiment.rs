@@ -190,8 +190,11 @@ fn accuracy(
 /// Holds the answers for all keys of the stream against the truth.
 fn judge(system: &dyn System, stream: &Recording, row: &mut Row) {
     let mut meter = ErrorMeter::default();
-    let (mut bounded, mut violations, mut width) = (0u64, 0u64, 0u128);
-    let (mut asked, mut known) = (0u64, 0u64);
+    let mut bounded = 0u64;
+    let mut violations = 0u64;
+    let mut width = 0u128;
+    let mut asked = 0u64;
+    let mut known = 0u64;
     for (key, truth) in stream.truth().iter() {
         let answer = system.estimate(key);
         meter.add(truth, answer.estimate);
@@ -227,7 +230,8 @@ fn query_speed(system: &dyn System, stream: &Recording) -> Option<f64> {
 }
 
 fn insert_speed(method: &Method, stream: &Recording, request: Request<'_>) -> Result<f64, SystemError> {
-    let (mut best, mut spent) = (Duration::MAX, Duration::ZERO);
+    let mut best = Duration::MAX;
+    let mut spent = Duration::ZERO;
     for _ in 0..SPEED_PASSES {
         let mut system = (method.build)(&request)?;
         let start = Instant::now();

@@ -29,7 +29,8 @@ impl Adam {
         self.step += 1;
         // In f64: 1 - 0.999^t has lost half of its digits in f32 after a few steps.
         let [one, two] = BETA.map(|beta| 1.0 - beta.powf(self.step as f64));
-        let (rate, root) = ((learning_rate / one) as f32, two.sqrt() as f32);
+        let rate = (learning_rate / one) as f32;
+        let root = two.sqrt() as f32;
         (parameters.par_chunks_mut(BLOCK), gradients.par_chunks(BLOCK))
             .into_par_iter()
             .zip((self.first.par_chunks_mut(BLOCK), self.second.par_chunks_mut(BLOCK)))

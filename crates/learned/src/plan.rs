@@ -89,7 +89,8 @@ impl Plan {
 
     /// The tasks as runs of chunks, the longer ones first.
     pub(crate) fn tasks(&self) -> Vec<Range<usize>> {
-        let (chunks, tasks) = (self.chunks(), self.max_tasks.min(self.chunks()));
+        let chunks = self.chunks();
+        let tasks = self.max_tasks.min(chunks);
         let mut end = 0;
         (0..tasks)
             .map(|t| {

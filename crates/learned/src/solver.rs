@@ -75,7 +75,9 @@ impl Solver {
         if parameters > MAX_PARAMETERS {
             return Err(ConfigError::Parameters { parameters, most: MAX_PARAMETERS });
         }
-        let (adam, rng, codes) = (Adam::default(), Rng::new(seed), Codes::new(config.hidden));
+        let adam = Adam::default();
+        let rng = Rng::new(seed);
+        let codes = Codes::new(config.hidden);
         let mut solver = Self { shape, config, layout, parameters: Vec::new(), adam, rng, codes };
         let blocks = usize::from(solver.layout.shared);
         solver.layout.grow(&mut solver.parameters, blocks, &mut solver.rng);

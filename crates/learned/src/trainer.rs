@@ -60,7 +60,8 @@ impl Solver {
         let mut lowest = f64::INFINITY;
         for epoch in 0..budget.epochs {
             let start = Instant::now();
-            let (mut sum, mut seen) = (Losses::default(), 0);
+            let mut sum = Losses::default();
+            let mut seen = 0;
             rng.shuffle(&mut order);
             let mut stop = None;
             for batch in order.chunks(config.batch) {

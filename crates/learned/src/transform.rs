@@ -29,7 +29,8 @@ pub(crate) struct Transform<const LANES: usize> {
 
 impl<const LANES: usize> Transform<LANES> {
     pub(crate) fn new(samples: &[&Sample], hot_volume: &[f64; LANES]) -> Self {
-        let (mut smallest, mut gain) = ([0.0; LANES], [1.0; LANES]);
+        let mut smallest = [0.0; LANES];
+        let mut gain = [1.0; LANES];
         for (s, sample) in samples.iter().enumerate() {
             smallest[s] = sample.smallest;
             if hot_volume[s] > 0.0 {

@@ -134,7 +134,8 @@ impl<const N: usize> ElasticSketch<N> {
     #[inline(always)]
     fn entry(&self, bucket: usize, key: &[u8; N]) -> Entry {
         let first = bucket * self.entries;
-        let (mut fewest, mut place) = (u32::MAX, first);
+        let mut fewest = u32::MAX;
+        let mut place = first;
         for at in first..first + self.entries {
             let votes = self.votes[at] & COUNT;
             if votes == 0 {

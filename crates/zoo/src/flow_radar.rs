@@ -103,14 +103,16 @@ impl<const N: usize> FlowRadar<N> {
     }
 
     fn peel(&self) -> Decoded<N> {
-        let (mut keys, mut flows) = (self.keys.clone(), self.flows.clone());
+        let mut keys = self.keys.clone();
+        let mut flows = self.flows.clone();
         let mut decoded = Decoded { left: self.weights.clone(), ..Decoded::default() };
         let mut pure: Vec<usize> = (0..flows.len()).filter(|&cell| flows[cell] == 1).collect();
         while let Some(cell) = pure.pop() {
             if flows[cell] != 1 {
                 continue; // peeled through another of its cells
             }
-            let (key, count) = (keys[cell], decoded.left[cell]);
+            let key = keys[cell];
+            let count = decoded.left[cell];
             let hash = self.seed.hash(&key);
             let word = hash.table();
             decoded.index.insert_unique(word, (word, decoded.counts.len() as u32), |&(word, _)| word);
@@ -129,7 +131,8 @@ impl<const N: usize> FlowRadar<N> {
     }
 
     fn find(&self, key: &[u8; N], hash: KeyHash) -> Option<u32> {
-        let (word, counts) = (hash.table(), &self.decoded.counts);
+        let word = hash.table();
+        let counts = &self.decoded.counts;
         let found = self.decoded.index.find(word, |&(other, at)| other == word && counts[at as usize].0 == *key);
         found.map(|&(_, at)| counts[at as usize].1)
     }

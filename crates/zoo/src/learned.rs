@@ -218,7 +218,8 @@ struct UniqueBuckets<const N: usize> {
 
 impl<const N: usize> UniqueBuckets<N> {
     fn new(capacity: usize) -> Self {
-        let (keys, counts) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity));
+        let keys = Vec::with_capacity(capacity);
+        let counts = Vec::with_capacity(capacity);
         Self { capacity, keys, counts, index: HashTable::with_capacity(capacity) }
     }
 

@@ -217,7 +217,8 @@ impl CuckooFilter {
         if self.full {
             return false;
         }
-        let (mut homeless, mut from) = (entry, one);
+        let mut homeless = entry;
+        let mut from = one;
         let mut path = Vec::with_capacity(KICKS);
         for _ in 0..KICKS {
             let at = from as usize * PLACES + (self.rng.next_u64() % PLACES as u64) as usize;

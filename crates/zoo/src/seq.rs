@@ -145,7 +145,8 @@ impl<const N: usize> SeqSketch<N> {
 
     fn columns(&self) -> Columns {
         let mut columns = Columns::weighted(self.counters.len(), self.rows);
-        let (mut indices, mut weights) = ([0; MAX_DEGREE], [0.0; MAX_DEGREE]);
+        let mut indices = [0; MAX_DEGREE];
+        let mut weights = [0.0; MAX_DEGREE];
         for (_, hash) in self.recorder.keys() {
             for row in 0..self.rows {
                 let (at, parts) = self.entry(row, hash);

@@ -296,7 +296,8 @@ fn picture(moments: &[Moment], kills: u64) -> String {
             continue;
         }
         let place = |items: u64| (items * width / most) as usize;
-        let (done, known) = (place(moment.collected), place(moment.written));
+        let done = place(moment.collected);
+        let known = place(moment.written);
         let bar = "#".repeat(done.min(known)) + &"-".repeat(known.saturating_sub(done));
         let name =
             |process: &usize| if *process < AGENTS { format!("agent web-{}", process + 1) } else { "collector".into() };

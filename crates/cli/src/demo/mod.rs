@@ -165,7 +165,8 @@ fn example_cells(example: &Example) -> Vec<String> {
 
 fn text(findings: &Findings) -> String {
     let truth = findings.stream.truth();
-    let (items, keys) = (count(findings.stream.items()), count(truth.distinct() as u64));
+    let items = count(findings.stream.items());
+    let keys = count(truth.distinct() as u64);
     let map = bytes(truth.exact_map_bytes());
     let mut text = format!(
         "A stream of {items} items over {keys} keys ({}, seed {}), counted in {}.\n\

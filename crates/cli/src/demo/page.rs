@@ -10,8 +10,10 @@ const STYLE: &str = include_str!("page.css");
 pub fn render(findings: &Findings) -> String {
     let truth = findings.stream.truth();
     let aae = |contender: usize| findings.contenders[contender].row.aae.unwrap_or(f64::NAN);
-    let (items, keys) = (count(findings.stream.items()), count(truth.distinct() as u64));
-    let (budget, map) = (bytes(BUDGET), bytes(truth.exact_map_bytes()));
+    let items = count(findings.stream.items());
+    let keys = count(truth.distinct() as u64);
+    let budget = bytes(BUDGET);
+    let map = bytes(truth.exact_map_bytes());
     let tiles = [
         (keys.clone(), format!("keys, {items} items")),
         (budget.clone(), format!("of memory; an exact hash map takes {map}")),

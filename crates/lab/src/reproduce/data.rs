@@ -288,7 +288,9 @@ fn digest(path: &Path) -> std::io::Result<(u64, String)> {
     let file = BufReader::new(File::open(path)?);
     let mut content: Box<dyn Read> =
         if packed { Box::new(flate2::bufread::MultiGzDecoder::new(file)) } else { Box::new(file) };
-    let (mut hasher, mut bytes, mut buffer) = (Sha256::new(), 0, vec![0; 1 << 16]);
+    let mut hasher = Sha256::new();
+    let mut bytes = 0;
+    let mut buffer = vec![0; 1 << 16];
     loop {
         match content.read(&mut buffer)? {
             0 => break,

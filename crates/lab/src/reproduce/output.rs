@@ -36,7 +36,8 @@ pub(super) fn write_report(
     scope: &Scope,
     results: &[(SpecResult, Presentation)],
 ) -> Result<(), ReproduceError> {
-    let (environment, date) = (Environment::here(), now());
+    let environment = Environment::here();
+    let date = now();
     write(&out.join("report.html"), page::render(&environment, &date, scope, results))?;
     let specs = results.iter().map(|(result, _)| {
         json!({ "name": result.spec.name, "missing": result.missing, "data": result.data, "outcomes": result.outcomes })

@@ -76,7 +76,8 @@ fn measure(bench: &crate::reproduce::Bench<'_>, options: &ChangesOptions) -> Res
 }
 
 fn present(outcomes: &[Outcome]) -> Presentation {
-    let (changes, methods) = (values(outcomes, "change"), values(outcomes, "method"));
+    let changes = values(outcomes, "change");
+    let methods = values(outcomes, "method");
     let of =
         |method: &str, change: &str, figure: &str| mean(outcomes, &[("method", method), ("change", change)], figure);
     let moments = || MOMENTS.iter().map(|(name, _)| name.to_string());

@@ -91,7 +91,8 @@ impl Case {
         labels.extend(more);
         labels.push(("seed", seed.to_string()));
         let job = Job::new(labels, move |bench| {
-            let (stream, method) = (bench.stream(dataset)?, bench.method(method)?);
+            let stream = bench.stream(dataset)?;
+            let method = bench.method(method)?;
             let measured = match what {
                 What::Accuracy => measure_accuracy(method, &stream, budget, seed, &options),
                 What::Speed => measure(method, &stream, budget, seed, &options),

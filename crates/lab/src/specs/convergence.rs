@@ -25,7 +25,8 @@ fn jobs(scope: &Scope) -> Vec<Job> {
 
 /// The first epoch whose loss is at most `share` of the way from the best to the first.
 fn epoch_of(losses: &[f64], share: f64) -> Option<f64> {
-    let (first, best) = (*losses.first()?, losses.iter().copied().fold(f64::INFINITY, f64::min));
+    let first = *losses.first()?;
+    let best = losses.iter().copied().fold(f64::INFINITY, f64::min);
     losses.iter().position(|loss| *loss <= best + share * (first - best)).map(|at| at as f64 + 1.0)
 }
 

@@ -181,7 +181,8 @@ fn drift(stream: &Recording, decoder: DecoderKind, change: Change, pace: Pace, s
         builder = builder.key_bytes(bytes.into());
     }
     let mut sketch = builder.build().map_err(|error| error.to_string())?;
-    let (mut truth, mut source) = (ExactCounts::new(), Drifting::new(stream, change, seed));
+    let mut truth = ExactCounts::new();
+    let mut source = Drifting::new(stream, change, seed);
     let window = pace.interval * pace.window as u64;
     let feed = |sketch: &mut UclSketch, truth: &mut ExactCounts, source: &mut Drifting<'_>, windows: u64| {
         for _ in 0..windows * window {

@@ -155,7 +155,8 @@ fn theorem2(keys: usize, seed: u64) -> Result<Finding, String> {
     let sigma = overlap as f64 / ROWS as f64;
 
     let counts: Vec<f64> = (0..keys).map(|key| (10.0 * keys as f64 / (key + 1) as f64).ceil()).collect();
-    let (mut columns, mut y) = (Columns::ones(ROWS * WIDTH, ROWS), vec![0.0; ROWS * WIDTH]);
+    let mut columns = Columns::ones(ROWS * WIDTH, ROWS);
+    let mut y = vec![0.0; ROWS * WIDTH];
     for (indices, count) in indices.iter().zip(&counts) {
         let indices: Vec<u32> = indices.iter().map(|&i| i as u32).collect();
         columns.push(&indices);

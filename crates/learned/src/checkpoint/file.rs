@@ -85,7 +85,8 @@ impl Solver {
             let has = |i: usize| file.tensor(&format!("bucket.{i}.head.0.bias")).is_ok();
             let blocks = (0..).take_while(|&i| has(i)).count();
             // Before room is made for them: names alone must not ask for gigabytes.
-            let (needed, bytes) = (self.layout.len(blocks), bytes.len());
+            let needed = self.layout.len(blocks);
+            let bytes = bytes.len();
             if needed > bytes / size_of::<f32>() {
                 let text = format!("{blocks} buckets are named, {needed} parameters, but the file has {bytes} bytes");
                 return Err(CheckpointError::Mismatch(vec![text]));

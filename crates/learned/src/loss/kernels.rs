@@ -89,7 +89,8 @@ vectorised! {
         system: &System<'_>, chunk: &Chunk, b: usize, outputs: &[f32], smallest: &[f32; LANES], product: &mut [f32],
     ) -> ([f32; LANES], [f32; LANES]) {
         let product = product.as_chunks_mut().0;
-        let (mut all, mut hot) = ([0.0; LANES], [0.0; LANES]);
+        let mut all = [0.0; LANES];
+        let mut hot = [0.0; LANES];
         for (i, key) in chunk.keys_of(b).enumerate() {
             let x = row::<LANES>(outputs, chunk, b, i);
             scatter(system, key, x, product);

@@ -211,7 +211,8 @@ impl<const LANES: usize> Workspace<LANES> {
         tasks.par_iter_mut().for_each(|task| {
             task.product.fill(0.0);
             for index in task.chunks.clone() {
-                let (chunk, outputs) = (plan.chunk(index), &outputs[index * out_size..]);
+                let chunk = plan.chunk(index);
+                let outputs = &outputs[index * out_size..];
                 for b in 0..chunk.buckets {
                     let product = &mut task.product;
                     kernels::measure_transformed(context.system, &chunk, b, outputs, &transform, raised, product);

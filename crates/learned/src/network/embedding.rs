@@ -112,7 +112,8 @@ impl Embedding {
         let [first, second] = &layout.bucket.embed;
         let buckets = by_modulation.len() / second.outputs;
         for (group, block) in groups(layout, buckets) {
-            let (from, count) = (group.start, group.len());
+            let from = group.start;
+            let count = group.len();
             let parameters = &parameters[layout.len(block)..];
             let gradients = &mut gradients[layout.len(block)..];
             let by_modulation = &by_modulation[from * second.outputs..][..count * second.outputs];

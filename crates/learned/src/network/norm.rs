@@ -42,7 +42,8 @@ vectorised! {
     /// `inverse_std · (g - mean(g) - out · mean(g · out))`.
     fn backward(gradient: &mut [f32], lanes: usize, output: &[f32], inverse_std: &[f32]) {
         let h = (gradient.len() / lanes) as f32;
-        let (mut mean, mut along) = (vec![0.0f32; lanes], vec![0.0f32; lanes]);
+        let mut mean = vec![0.0f32; lanes];
+        let mut along = vec![0.0f32; lanes];
         for (g, o) in gradient.chunks_exact(lanes).zip(output.chunks_exact(lanes)) {
             for (((m, a), g), o) in mean.iter_mut().zip(&mut along).zip(g).zip(o) {
                 *m += g;
