@@ -15,8 +15,8 @@ use crate::show;
 
 /// Compare methods on one stream by their errors against exact counts.
 ///
-/// Reads the stream once, counts it exactly, runs every method on it, and prints the errors, bounds,
-/// bytes sent and speed of each.
+/// Reads the stream once, counts it exactly, runs every method on it, and prints the errors,
+/// bounds, bytes sent and speed of each.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
