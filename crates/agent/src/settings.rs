@@ -39,14 +39,14 @@ pub struct AgentSettings {
 }
 
 impl AgentSettings {
-    /// Settings with every default: epochs of 10 seconds or 64,000 items, a spool of 64 MB.
+    /// Settings with every default: epochs of 10 seconds or 16,000 items, a spool of 64 MB.
     pub fn new(tenant: Name, stream: Name, config: Config) -> Self {
         Self {
             tenant,
             stream,
             format: "lines".into(),
             config,
-            cut_items: 64_000,
+            cut_items: 16_000,
             cut_ms: 10_000,
             checkpoint_ms: 10_000,
             commit_ms: 500,

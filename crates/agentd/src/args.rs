@@ -87,7 +87,7 @@ pub struct Args {
     pub mode: Mode,
 
     /// End an epoch after N items.
-    #[arg(long, value_name = "N", default_value = "64000", help_heading = "Counting")]
+    #[arg(long, value_name = "N", default_value = "16000", help_heading = "Counting")]
     pub cut_items: NonZeroU64,
 
     /// End an epoch after this time: 500ms, 10s, 2m.
