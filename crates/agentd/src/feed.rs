@@ -215,15 +215,7 @@ impl Feed {
         let start = Position { input: source.to_string(), ..resume.clone() };
         let delivery = RefCell::new(Delivery::new(self, start, resume.items, 0, None));
         let result = read(std::slice::from_ref(source), &self.options, &mut |batch| delivery.borrow_mut().take(batch));
-        let Delivery { position, gone, .. } = delivery.into_inner();
-        if gone {
-            return Err(Gone);
-        }
-        let ended = self.concluded(result)?;
-        if ended == Some(Ended::Input) {
-            self.send(Fed::At(Position { done: true, ..position }))?;
-        }
-        Ok(ended == Some(Ended::Input))
+        self.finished(delivery.into_inner(), result)
     }
 
     /// Reads what can be read once only.
@@ -237,15 +229,20 @@ impl Feed {
         let mut delivery = Delivery::new(self, start, 0, 0, None);
         delivery.marks = false;
         let result = read(&self.options, &mut |batch| delivery.take(batch));
+        self.finished(delivery, result)
+    }
+
+    /// Says where an input ended. Returns true if that was its end.
+    fn finished(&self, delivery: Delivery<'_>, result: Result<ReadSummary, ReadError>) -> Result<bool, Gone> {
         let Delivery { position, gone, .. } = delivery;
         if gone {
             return Err(Gone);
         }
-        let ended = self.concluded(result)?;
-        if ended == Some(Ended::Input) {
+        let ended = self.concluded(result)? == Some(Ended::Input);
+        if ended {
             self.send(Fed::At(Position { done: true, ..position }))?;
         }
-        Ok(ended == Some(Ended::Input))
+        Ok(ended)
     }
 
     fn listen(&self, listener: &Listener) -> Result<bool, Gone> {

@@ -117,8 +117,9 @@ impl BloomFilter {
         ((block * lanes + i) as usize, 1 << h.lane(i))
     }
 
-    /// Bits of each of the two halves of a filter by generation ([`crate::ReportRule::Generations`]):
-    /// whole words, which take turns, so that both are looked up in the same cache lines.
+    /// Bits of each of the two halves of a filter by generation
+    /// ([`crate::ReportRule::Generations`]): whole words, which take turns, so that both are looked
+    /// up in the same cache lines.
     pub(crate) fn half_bits(&self) -> u32 {
         self.bits / 64 * 32
     }

@@ -226,8 +226,8 @@ mod tests {
         assert!((ln(1e-9) - 1e-9f64.ln()).abs() < 1e-9);
     }
 
-    /// Within four standard errors at every size, over several seeds, and exactly as many the second
-    /// time.
+    /// Within four standard errors at every size, over several seeds, and exactly as many the
+    /// second time.
     #[test]
     fn known_keys_are_counted_once() {
         for seed in 0..5u128 {

@@ -332,9 +332,9 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         }
     }
 
-    /// Forgets no name while `hold` ([`ReportRule::Generations`]): then the names of an epoch of any
-    /// length stay within what the filter can hold. A data plane that was restored does not hold
-    /// them.
+    /// Forgets no name while `hold` ([`ReportRule::Generations`]): then the names of an epoch of
+    /// any length stay within what the filter can hold. A data plane that was restored does not
+    /// hold them.
     pub fn hold_names(&mut self, hold: bool) {
         self.light.generations.held = hold;
     }
@@ -436,8 +436,8 @@ impl Light {
         }
     }
 
-    /// Counts anew which counters of the first row are not zero, and how full the halves of a filter
-    /// by generation are.
+    /// Counts anew which counters of the first row are not zero, and how full the halves of a
+    /// filter by generation are.
     pub(crate) fn recount(&mut self) {
         if self.config.rule == ReportRule::Generations {
             self.generations = self.generations.recounted(&self.bloom);

@@ -53,8 +53,9 @@ pub const LEAST_CUTS: u32 = 4;
 
 /// A half of a filter whose claims are false more often than this is full.
 ///
-/// A key that is lost for an epoch leaves mass in four counters, and peeling passes it on to others.
-/// With epochs at their limit, of a Zipf stream of 10M items over 1M keys in 64KB, mean errors were
+/// A key that is lost for an epoch leaves mass in four counters, and peeling passes it on to
+/// others. With epochs at their limit, of a Zipf stream of 10M items over 1M keys in 64KB, mean
+/// errors were
 /// 0.0074 with one claim in 4,096 and 0.0012 with one in 8,192, for 1% more uplink.
 pub const FULL_ABOVE: f64 = 1.0 / 8192.0;
 

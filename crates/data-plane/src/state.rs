@@ -170,8 +170,8 @@ impl<const N: usize, H: RestoredHeavy<N>> DataPlane<N, H> {
 }
 
 impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
-    /// What [`DataPlane::watch_load`] has noted, for [`DataPlane::watch_load_from`]; it is no part of
-    /// what is written of a data plane.
+    /// What [`DataPlane::watch_load`] has noted, for [`DataPlane::watch_load_from`]; it is no part
+    /// of what is written of a data plane.
     pub fn known_keys(&self) -> Option<&[u8]> {
         self.light.known.as_ref().map(KnownKeys::registers)
     }

@@ -178,8 +178,8 @@ impl<'a> BlockDecoder<'a> {
         }
     }
 
-    /// Decodes an epoch with some counters of its last row added up to one, which tells no more than
-    /// the total does, and sees how well that predicts each of them.
+    /// Decodes an epoch with some counters of its last row added up to one, which tells no more
+    /// than the total does, and sees how well that predicts each of them.
     fn check_part(&self, scratch: &mut Scratch, at: usize) -> Result<Checked, DecodeError> {
         let Scratch { shrinker, live, peeler, workspace, .. } = scratch;
         let epoch = self.block[at];
