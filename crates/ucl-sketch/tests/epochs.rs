@@ -153,7 +153,6 @@ fn a_fixed_interval_is_kept() {
     assert_eq!((never.epochs(), cuts(&mut never)), (Epochs::Open, 0));
 }
 
-#[cfg(feature = "state")]
 #[test]
 fn a_stop_does_not_move_the_cuts() {
     let keys = stream(0.9, 50_000, 30_000);
@@ -170,7 +169,6 @@ fn a_stop_does_not_move_the_cuts() {
 }
 
 /// The device's half finds the same epochs, before and after a stop.
-#[cfg(feature = "state")]
 #[test]
 fn a_device_ends_epochs_as_a_sketch_does() {
     let keys = stream(0.9, 50_000, 30_000);
