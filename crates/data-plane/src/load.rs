@@ -26,9 +26,9 @@ use crate::table::{OutOfMemory, filled};
 
 /// The load at which an epoch ends. Random systems with four counters a key peel up to 0.81 by this
 /// account (a density of 0.772), in the limit of many counters; this leaves room for few counters,
-/// for the error of [`KnownKeys`], and for keys that the filter lost: the nearer an epoch is to the
-/// end of peeling, the more keys a lost one disturbs. (Between 0.5 and 0.6, an epoch more in ten
-/// costs 2% of the uplink.)
+/// for the error of the distinct counter, and for keys that the filter lost: the nearer an epoch is
+/// to the end of peeling, the more keys a lost one disturbs. (Between 0.5 and 0.6, an epoch more in
+/// ten costs 2% of the uplink.)
 pub const LIMIT: f64 = 0.55;
 
 /// The share of the limit within which an epoch ends: a closer look would cost more than it gives.
