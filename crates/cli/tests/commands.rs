@@ -61,8 +61,9 @@ fn the_demo_writes_a_page_that_needs_nothing_else() {
     let folder = Folder::new();
     let out = folder.run("demo --items 20000 --out report.html").fine();
     let methods: Vec<&str> =
-        out.lines().skip_while(|line| !line.starts_with(" method")).take(6).map(str::trim).collect();
-    let names = ["method", "Count-Min", "UCL, learned", "UCL, EM", "UCL, delta", "exact hash map"];
+        out.lines().skip_while(|line| !line.starts_with(" method")).take(7).map(str::trim).collect();
+    let names =
+        ["method", "Count-Min", "UCL, learned", "UCL, EM", "UCL, delta", "UCL, exact (default)", "exact hash map"];
     assert!(methods.iter().zip(names).all(|(line, name)| line.starts_with(name)), "{out}");
     assert!(out.ends_with("Report with plots: report.html\n"), "{out}");
     let page = String::from_utf8(folder.read("report.html")).unwrap();

@@ -17,7 +17,7 @@ pub fn render(findings: &Findings) -> String {
     let tiles = [
         (keys.clone(), format!("keys, {items} items")),
         (budget.clone(), format!("of memory; an exact hash map takes {map}")),
-        (figure(aae(BEST)), "mean absolute error, with delta decoding".to_owned()),
+        (figure(aae(BEST)), "mean absolute error, by default: evictions go up the link".to_owned()),
         (figure(aae(COUNT_MIN)), "mean absolute error, with Count-Min in the same memory".to_owned()),
     ];
     let mut page = format!(
@@ -62,7 +62,7 @@ pub fn render(findings: &Findings) -> String {
         format_args!(
             "<footer><p>Stream <code>{stream}</code>, seed {seed}, made and measured in {seconds:.1} s by ucl {version}. To \
              compare methods yourself:</p>\n<pre>ucl eval --input {stream} --seed {seed} --memory 64KB \
-             --method cm,ucl-learned,ucl-em,ucl-delta</pre>\n<p>Your own data: \
+             --method cm,ucl-learned,ucl-em,ucl-delta,ucl-exact</pre>\n<p>Your own data: \
              <code>ucl count FILE --audit</code></p></footer>\n</main>\n</body>\n</html>\n",
             stream = findings.stream.name(),
             seed = findings.seed,

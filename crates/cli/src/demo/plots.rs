@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::svg::{Anchor, LogAxis, Svg};
-use super::{EXACT, Findings, LEARNED};
+use super::{Findings, LEARNED, PLOTTED};
 use crate::show::{count, figure};
 
 /// Estimated against true counts, a panel a method. Keys are gathered into cells, the size of a dot
@@ -12,7 +12,7 @@ pub fn estimated_against_true(findings: &Findings) -> String {
     const PANEL: f64 = 400.0;
     const PLOT: f64 = 310.0;
     const CELLS_PER_DECADE: f64 = 14.0;
-    let panels = &findings.contenders[..EXACT];
+    let panels = &findings.contenders[..PLOTTED];
     let rows = panels.len().div_ceil(2);
     let mut svg = Svg::new(2.0 * PANEL, rows as f64 * (PANEL - 8.0));
     let top = largest(findings) * 1.3;
@@ -55,7 +55,7 @@ pub fn error_by_frequency(findings: &Findings) -> String {
     const HEIGHT: f64 = 380.0;
     /// Errors below this are drawn here, at 0: nothing is left to see of them.
     const FLOOR: f64 = 4e-6;
-    let contenders = &findings.contenders[..EXACT];
+    let contenders = &findings.contenders[..PLOTTED];
     let curves: Vec<Vec<(f64, f64)>> =
         contenders.iter().map(|contender| relative_errors(findings, contender)).collect();
     let worst = curves.iter().flatten().map(|&(_, error)| error).fold(1.0, f64::max);
