@@ -65,19 +65,19 @@
 //! # Why a coder of our own
 //!
 //! One snapshot of 4×9,338 8-bit counters after so many items, in bytes, and MB/s of counters: the
-//! best of 1,000, all in one run, on two busy cores of an AMD EPYC (`cargo bench -p ucl-wire`).
+//! best of 100, all in one run, on an AMD EPYC (`cargo bench -p ucl-wire`).
 //! Ours includes table, frame and checksum; `constriction` 0.5 writes no table.
 //!
 //! | items | order-0 entropy | this crate | zstd, level 1 | constriction (rANS, 14 bits) |
 //! |---|---|---|---|---|
-//! | 1,000 | 1,354 | 1,382 at 500 | 2,917 at 683 | 1,458 at 167 |
-//! | 16,000 | 8,584 | 8,648 at 538 | 11,759 at 278 | 8,676 at 160 |
-//! | 64,000 | 15,448 | 15,558 at 537 | 16,789 at 317 | 15,516 at 162 |
-//! | 908,576 | 29,613 | 29,788 at 517 | 29,927 at 873 | 29,620 at 156 |
+//! | 1,000 | 1,301 | 1,335 at 840 | 2,812 at 1,288 | 1,404 at 209 |
+//! | 16,000 | 8,244 | 8,324 at 961 | 11,488 at 552 | 8,334 at 226 |
+//! | 64,000 | 15,035 | 15,144 at 1,007 | 16,534 at 602 | 15,104 at 242 |
+//! | 908,576 | 29,343 | 29,521 at 1,004 | 29,659 at 1,591 | 29,350 at 242 |
 //!
 //! zstd looks for repetitions that hashed counters do not have, and its Huffman codes spend a whole
 //! bit on every zero; constriction divides where we multiply by a reciprocal, and has one state
-//! where we have four. Decoding a message runs at 290-400.
+//! where we have four. Decoding a message runs at 730-790.
 
 #![no_std]
 
