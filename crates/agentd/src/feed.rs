@@ -13,6 +13,7 @@ use std::time::Duration;
 use ucl_link::{Clock, Unseen};
 use ucl_streams::{Batch, BatchBuf, Ended, OnError, ReadError, ReadOptions, ReadSummary, Source, read, read_from};
 
+use crate::log::counted;
 use crate::net::Listener;
 use crate::position::{FileId, Position};
 use crate::tail::{End, Tail};
@@ -271,7 +272,10 @@ impl Feed {
         match result {
             Ok(summary) => {
                 if let Some(first) = &summary.first_skip {
-                    self.send(Fed::Note(format!("{} bad records were skipped, the first: {first}", summary.skipped)))?;
+                    self.send(Fed::Note(format!(
+                        "skipped {}, the first: {first}",
+                        counted(summary.skipped, "bad record")
+                    )))?;
                 }
                 if let Some(damaged) = &summary.truncated {
                     self.send(Fed::Note(damaged.clone()))?;
@@ -279,7 +283,8 @@ impl Feed {
                 Ok(Some(summary.ended))
             }
             Err(error) => {
-                let remedy = if self.options.on_error == OnError::Stop { " (--on-error skip skips it)" } else { "" };
+                let remedy =
+                    if self.options.on_error == OnError::Stop { " (without --strict it is skipped)" } else { "" };
                 self.failed(format!("{error}{remedy}"))?;
                 Ok(None)
             }

@@ -49,9 +49,15 @@ impl Log {
             ));
         }
         if self.verbose && status.waiting < before.waiting {
-            self.note(&format!("{} epochs sent, {} waiting, {} items", status.epochs, status.waiting, status.items));
+            let (sent, items) = (counted(status.epochs, "epoch"), counted(status.items, "item"));
+            self.note(&format!("{sent} sent, {} waiting, {items}", status.waiting));
         }
     }
+}
+
+/// `1 item`, `2 items`.
+pub fn counted(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// What comes from elsewhere must not command the terminal.

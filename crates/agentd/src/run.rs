@@ -13,7 +13,7 @@ use ucl_streams::ReadOptions;
 
 use crate::args::{Args, Stream};
 use crate::feed::Feed;
-use crate::log::Log;
+use crate::log::{Log, counted};
 use crate::position::Position;
 use crate::worker::{Answered, Outcome, Worker, random};
 
@@ -95,7 +95,8 @@ pub fn run_and_tell(args: &Args) -> Result<(), AgentdError> {
             _ => format!("{waiting} not delivered yet: they wait in {}", args.state.join(stream.as_str()).display()),
         };
         // Whoever started it may not look any more.
-        let _ = writeln!(std::io::stdout(), "{stream}: {items} items in {epochs} epochs, {delivered}");
+        let (items, epochs) = (counted(items, "item"), counted(epochs, "epoch"));
+        let _ = writeln!(std::io::stdout(), "{stream}: {items} in {epochs}, {delivered}");
         failures.extend(failed.map(|why| format!("{stream}: {why}")));
     }
     if failures.is_empty() { Ok(()) } else { Err(AgentdError::Input(failures.join("; "))) }

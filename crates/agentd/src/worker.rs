@@ -63,11 +63,13 @@ impl Worker {
             let stopping = self.stop.load(Relaxed);
             if open && !self.agent.is_stalled() {
                 match self.input.recv_timeout(WAIT) {
-                    Ok(Fed::Failed(why)) => {
-                        self.log.warn(&why);
-                        failed = Some(why);
+                    Ok(fed) => {
+                        if let Some(why) = self.take(fed)? {
+                            self.log.warn(&why);
+                            failed = Some(why);
+                            open = false;
+                        }
                     }
-                    Ok(fed) => failed = self.take(fed)?.or(failed),
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => open = false,
                 }

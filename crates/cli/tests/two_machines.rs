@@ -167,7 +167,7 @@ fn what_cannot_be_delivered_waits_on_the_disk() {
     agent.signal("-TERM");
     assert!(agent.0.wait().unwrap().success());
     let end = std::io::read_to_string(agent.0.stdout.take().unwrap()).unwrap();
-    assert_eq!(end, "a: 3 items in 1 epochs, 1 not delivered yet: they wait in ucl-agent/a\n");
+    assert_eq!(end, "a: 3 items in 1 epoch, 1 not delivered yet: they wait in ucl-agent/a\n");
     // The file has more by now, and the collector is back.
     append(&folder.path().join("a.log"), "x\n");
     let collector = at(url.trim_start_matches("http://"), &token);
@@ -185,7 +185,7 @@ fn the_link_can_be_encrypted() {
     let collector = Collector::start(&folder, "127.0.0.1:0 --tls-self-signed", None);
     assert!(collector.url.starts_with("https://"), "{}", collector.url);
     let run: common::Run = collector.agent(&folder, "--ca data/tls-cert.pem --stream a a.log").output().unwrap().into();
-    assert_eq!((run.code, run.out.as_str()), (0, "a: 2 items in 1 epochs, all delivered\n"), "{}", run.err);
+    assert_eq!((run.code, run.out.as_str()), (0, "a: 2 items in 1 epoch, all delivered\n"), "{}", run.err);
     let top = collector.ask(&folder, "top --ca data/tls-cert.pem").fine();
     assert!(top.contains(" 1  x           2"), "{top}");
     // A certificate that nobody vouches for is not trusted by itself.
@@ -265,6 +265,20 @@ fn lines_come_over_the_network() {
     agent.signal("-TERM");
     let counted = collector.count(&folder, "y");
     assert!(counted <= sent && counted.is_multiple_of(2), "{counted} of {sent}");
+}
+
+#[test]
+fn a_bad_record_is_skipped_or_ends_the_input() {
+    let folder = Folder::with("a.log", "1 x\n2 x\n3\n4 x\n");
+    let collector = Collector::start(&folder, "127.0.0.1:0", None);
+    let strict: common::Run =
+        collector.agent(&folder, "--stream a --format field:2 --strict a.log").output().unwrap().into();
+    assert_eq!((strict.code, strict.out.as_str()), (1, "a: 2 items in 1 epoch, all delivered\n"));
+    assert!(strict.err.contains("a.log, line 3: ") && strict.err.contains("(without --strict it is skipped)"));
+    let run: common::Run = collector.agent(&folder, "--stream b --format field:2 a.log").output().unwrap().into();
+    assert_eq!((run.code, run.out.as_str()), (0, "b: 3 items in 1 epoch, all delivered\n"));
+    assert!(run.err.contains("skipped 1 bad record, the first: "), "{}", run.err);
+    assert_eq!(collector.count(&folder, "x"), 5);
 }
 
 #[test]
