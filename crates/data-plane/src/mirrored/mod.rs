@@ -204,24 +204,21 @@ impl<const N: usize> MirroredPart<N> {
         if !self.batch.has_room() {
             self.flush(out);
         }
-        let mut slots = self.table.set(set);
-        let least = slots.iter().map(|slot| slot.hits).min().unwrap_or(0);
-        let way = self.shape.policy.victim(&slots, least);
-        for slot in &mut slots {
-            slot.hits -= least;
-        }
-        let leaving = slots[way];
+        let standings = self.table.standings(set);
+        let way = self.shape.policy.victim(&standings);
+        let leaving = standings[way];
         let fresh = self.fresh(set);
         if way >= WAYS - fresh {
-            self.batch.keep(self.layout.pack(&leaving.tag));
+            self.batch.keep(self.layout.pack(&self.table.slot(set, way).tag));
         } else {
             self.set_fresh(set, fresh + 1);
         }
         self.batch.push(set, Waiting::Miss { way, count: leaving.count });
-        slots.copy_within(way + 1.., way);
+        if leaving.hits > 0 {
+            self.table.age(set, leaving.hits);
+        }
         let count = weight & ((1 << self.shape.count_bits) - 1);
-        slots[WAYS - 1] = Slot { tag, count, hits: self.shape.policy.newcomer_hits() };
-        self.table.write_set(set, &slots);
+        self.table.replace(set, way, &Slot { tag, count, hits: self.shape.policy.newcomer_hits() });
         let times = weight >> self.shape.count_bits;
         if times > 0 {
             self.full(set, WAYS - 1, times, out);

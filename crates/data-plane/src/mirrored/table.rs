@@ -60,6 +60,13 @@ pub struct Slot {
     pub hits: u64,
 }
 
+/// What the policy goes by, of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub count: u64,
+    pub hits: u64,
+}
+
 /// All slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
@@ -163,6 +170,9 @@ impl Table {
 
     #[inline]
     fn rest(&self, set: u32, way: usize) -> u128 {
+        if self.layout.rest_bits == 0 {
+            return 0;
+        }
         self.read(self.place(set, way) + self.layout.rest_at() as usize, self.layout.rest_bits)
     }
 
@@ -193,6 +203,46 @@ impl Table {
         count
     }
 
+    /// What the policy goes by, of all slots of a set.
+    #[inline(always)]
+    pub fn standings(&self, set: u32) -> [Standing; WAYS] {
+        let mask = (1 << self.layout.low_bits()) - 1;
+        core::array::from_fn(|way| {
+            let place = self.place(set, way);
+            let low = self.word(place / 8) >> (place % 8) & mask;
+            Standing { count: low >> POLICY_BITS, hits: low & MOST_HITS }
+        })
+    }
+
+    /// Takes hits off all slots of a set, none of which has fewer.
+    #[inline(always)]
+    pub fn age(&mut self, set: u32, hits: u64) {
+        for way in 0..WAYS {
+            let place = self.place(set, way);
+            let aged = self.word(place / 8) - (hits << (place % 8));
+            self.bytes[place / 8..][..8].copy_from_slice(&aged.to_le_bytes());
+        }
+    }
+
+    /// Removes the holder of a way; those after it move up, and `newcomer` is the last.
+    #[inline(always)]
+    pub fn replace(&mut self, set: u32, way: usize, newcomer: &Slot) {
+        // As many bits as a word has wherever in its first byte they begin, in whole bytes.
+        const STEP: usize = 56;
+        let mut to = self.place(set, way);
+        let end = self.place(set, WAYS - 1);
+        while to < end {
+            let from = to + self.width;
+            let bits = (end - to).min(STEP);
+            let mask = (1u64 << bits) - 1;
+            let moved = self.word(from / 8) >> (from % 8) & mask;
+            let kept = self.word(to / 8) & !(mask << (to % 8));
+            self.bytes[to / 8..][..8].copy_from_slice(&(kept | moved << (to % 8)).to_le_bytes());
+            to += bits;
+        }
+        self.write_slot(end, newcomer);
+    }
+
     pub fn slot(&self, set: u32, way: usize) -> Slot {
         let low = self.read(self.place(set, way), self.layout.rest_at());
         let quotient = (low >> self.layout.low_bits()) as u64;
@@ -209,16 +259,23 @@ impl Table {
     }
 
     /// All slots of a set.
+    #[cfg(test)]
     pub fn set(&self, set: u32) -> [Slot; WAYS] {
         core::array::from_fn(|way| self.slot(set, way))
     }
 
     pub fn write_set(&mut self, set: u32, slots: &[Slot; WAYS]) {
         for (way, slot) in slots.iter().enumerate() {
-            let place = self.place(set, way);
-            let low = u128::from(slot.count << POLICY_BITS | slot.hits);
-            let low = u128::from(slot.tag.quotient) << self.layout.low_bits() | low;
-            self.write(place, self.layout.rest_at(), low);
+            self.write_slot(self.place(set, way), slot);
+        }
+    }
+
+    #[inline(always)]
+    fn write_slot(&mut self, place: usize, slot: &Slot) {
+        let low = u128::from(slot.count << POLICY_BITS | slot.hits);
+        let low = u128::from(slot.tag.quotient) << self.layout.low_bits() | low;
+        self.write(place, self.layout.rest_at(), low);
+        if self.layout.rest_bits > 0 {
             self.write(place + self.layout.rest_at() as usize, self.layout.rest_bits, slot.tag.rest);
         }
     }
@@ -255,6 +312,7 @@ mod tests {
             (layout, sets) in layouts(),
             writes in prop::collection::vec((any::<u32>(), any::<[(u64, u128, u64, u64); 8]>()), 1..20),
             hits in prop::collection::vec((any::<u32>(), 0usize..8, 1u64..1 << 40), 0..50),
+            replaced in prop::collection::vec((any::<u32>(), 0usize..8), 0..50),
         ) {
             let mut table = Table::new(layout, sets);
             let mut expected: std::vec::Vec<[Slot; 8]> = (0..sets).map(|set| table.set(set)).collect();
@@ -279,6 +337,19 @@ mod tests {
                 slot.count = sum % (1 << layout.count_bits);
                 slot.hits = (slot.hits + 1).min(3);
                 prop_assert_eq!(table.hit(set % sets, way, weight), sum >> layout.count_bits);
+            }
+            for (from, way) in replaced {
+                let (to, from) = (from / 2 % sets, from % sets);
+                let newcomer = expected[from as usize][way];
+                let slots = &mut expected[to as usize];
+                let standings = table.standings(to);
+                prop_assert!(standings.iter().zip(&*slots).all(|(a, b)| (a.count, a.hits) == (b.count, b.hits)));
+                let least = slots.iter().map(|slot| slot.hits).min().unwrap();
+                slots.iter_mut().for_each(|slot| slot.hits -= least);
+                table.age(to, least);
+                slots.copy_within(way + 1.., way);
+                slots[7] = newcomer;
+                table.replace(to, way, &newcomer);
             }
             for (set, slots) in expected.iter().enumerate() {
                 prop_assert_eq!(&table.set(set as u32), slots);
