@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use ucl_lab::plot::{check_name, plot};
-use ucl_lab::process::peak_resident_bytes;
 use ucl_lab::{Experiment, Job, Method, Options, Recording, Registry, Row, Spread, Summary, measure};
 use ucl_sketch::{Base, Bytes, CounterBits, HeavyKind, ReportRule, Shape};
 use ucl_streams::Source;
+use ucl_streams::process::peak_resident_bytes;
 
 use crate::fail::{Usage, harmless};
 use crate::input::{self, InputArgs, check_files};
-use crate::progress::Spinner;
 use crate::show;
+use crate::spinner::Spinner;
 
 /// Compare methods on one stream by their errors against exact counts.
 ///

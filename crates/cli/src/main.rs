@@ -8,7 +8,9 @@ use clap::Parser;
 mod agent;
 mod completions;
 mod count;
+#[cfg(feature = "lab")]
 mod demo;
+#[cfg(feature = "lab")]
 mod eval;
 mod fail;
 mod infer;
@@ -16,7 +18,9 @@ mod input;
 mod inspect;
 mod key;
 mod merge;
+#[cfg(feature = "lab")]
 mod methods;
+#[cfg(feature = "lab")]
 mod plan;
 mod present;
 mod progress;
@@ -24,10 +28,13 @@ mod query;
 mod reference;
 mod remote;
 mod replace;
+#[cfg(feature = "lab")]
 mod reproduce;
 #[cfg(feature = "server")]
 mod serve;
 mod show;
+#[cfg(feature = "lab")]
+mod spinner;
 mod stored;
 #[cfg(feature = "server")]
 mod token;
@@ -50,7 +57,7 @@ struct Cli {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    Count(count::Args),
+    Count(Box<count::Args>),
     Query(query::Args),
     Top(top::Args),
     Inspect(inspect::Args),
@@ -61,10 +68,15 @@ enum Command {
     Serve(serve::Args),
     #[cfg(feature = "server")]
     Token(token::Args),
+    #[cfg(feature = "lab")]
     Eval(eval::Args),
+    #[cfg(feature = "lab")]
     Plan(plan::Args),
+    #[cfg(feature = "lab")]
     Methods(methods::Args),
+    #[cfg(feature = "lab")]
     Demo(demo::Args),
+    #[cfg(feature = "lab")]
     Reproduce(reproduce::Args),
     Completions(completions::Args),
     #[command(hide = true)]
@@ -88,10 +100,15 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(args),
         #[cfg(feature = "server")]
         Command::Token(args) => token::run(args),
+        #[cfg(feature = "lab")]
         Command::Eval(args) => eval::run(&args),
+        #[cfg(feature = "lab")]
         Command::Plan(args) => plan::run(&args),
+        #[cfg(feature = "lab")]
         Command::Methods(args) => methods::run(&args),
+        #[cfg(feature = "lab")]
         Command::Demo(args) => demo::run(&args),
+        #[cfg(feature = "lab")]
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::GenerateDocs(args) => reference::run(&args),

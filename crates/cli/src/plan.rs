@@ -6,8 +6,8 @@ use ucl_lab::predict::{Mode, Scenario};
 use ucl_sketch::{Bytes, KeyFormat};
 
 use crate::fail::Usage;
-use crate::progress::Spinner;
 use crate::show;
+use crate::spinner::Spinner;
 
 /// Predict the error and uplink of a memory budget, for each mode.
 ///

@@ -3,8 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use serde::Deserialize;
-use ucl_link::Client;
+use ucl_link::{About, Client, Facts, KeyRow, Keys, Range as Count, StreamRow};
 
 use crate::fail::{Usage, harmless};
 use crate::key::Key;
@@ -73,67 +72,31 @@ pub fn address(place: &OsStr) -> Option<&str> {
     place.to_str().filter(|text| text.starts_with("http://") || text.starts_with("https://"))
 }
 
-#[derive(Deserialize)]
-struct KeyRow {
-    key: Option<String>,
-    key_hex: Option<String>,
-    shown: String,
-    estimate: u64,
-    lower: u64,
-    upper: u64,
-}
-
 impl From<KeyRow> for Row {
-    fn from(row: KeyRow) -> Self {
-        let data = match (row.key, row.key_hex) {
-            (Some(text), _) => Some(text.into_bytes()),
-            (None, Some(hex)) => from_hex(&hex),
-            (None, None) => None,
-        };
+    fn from(KeyRow { key, count }: KeyRow) -> Self {
+        let data = key.bytes();
         // Keys come from anywhere, and so does whatever answers in place of a collector.
-        let key = Key::received(harmless(&row.shown), data);
-        Self { key, estimate: row.estimate, lower: row.lower, upper: row.upper, source: "collector", truth: None }
+        let key = Key::received(harmless(&key.shown), data);
+        let Count { estimate, lower, upper } = count;
+        Self { key, estimate, lower, upper, source: "collector", truth: None }
     }
 }
 
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    text.as_bytes().chunks(2).map(pair).collect()
-}
-
-#[derive(Deserialize)]
-struct Covered {
-    complete: bool,
-    epochs: u64,
-}
-
-#[derive(Deserialize)]
-struct Keys {
-    items: u64,
-    weight: Option<u64>,
-    unseen_items: u64,
-    unseen_unknown: bool,
-    range: Option<Covered>,
-    keys: Vec<KeyRow>,
-}
-
-impl Keys {
-    /// What has to be said beside the answer.
-    fn notes(&self) {
-        if let Some(range) = &self.range {
-            if !range.complete {
-                eprintln!("ucl: note: a part of this time is no longer kept epoch by epoch; the answer leaves it out");
-            }
-            if range.epochs == 0 {
-                eprintln!("ucl: note: no epoch ended in this time");
-            }
+/// Says what has to be said beside an answer.
+fn notes(facts: &Facts) {
+    if let Some(range) = &facts.range {
+        if !range.complete {
+            eprintln!("ucl: note: a part of this time is no longer kept epoch by epoch; the answer leaves it out");
         }
-        if self.unseen_items > 0 {
-            eprintln!("ucl: note: {} are known to be missing", counted(self.unseen_items, "item"));
+        if range.epochs == 0 {
+            eprintln!("ucl: note: no epoch ended in this time");
         }
-        if self.unseen_unknown {
-            eprintln!("ucl: note: items are missing, and nobody knows how many: `ucl streams` shows of which streams");
-        }
+    }
+    if facts.unseen_items > 0 {
+        eprintln!("ucl: note: {} are known to be missing", counted(facts.unseen_items, "item"));
+    }
+    if facts.unseen_unknown {
+        eprintln!("ucl: note: items are missing, and nobody knows how many: `ucl streams` shows of which streams");
     }
 }
 
@@ -145,52 +108,38 @@ impl At {
         Ok(ucl_agentd::client(address, token, self.ca.as_deref()).map_err(Usage::because)?)
     }
 
-    fn parameters(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let streams = self.stream.iter().map(|name| ("stream", name.clone()));
-        streams.chain(self.format.iter().map(|format| ("format", format.clone())))
-    }
-
-    fn path(&self, question: &str) -> anyhow::Result<String> {
+    fn about(&self, range: &Range) -> anyhow::Result<About> {
         let tenant: ucl_link::Name = self.tenant.parse().map_err(Usage::because)?;
-        Ok(format!("/v1/{tenant}/{question}"))
+        let Range { last, from, to } = range.clone();
+        Ok(About { tenant, streams: self.stream.clone(), format: self.format.clone(), last, from, to })
     }
 
     /// `ucl top URL`
     pub fn top(&self, address: &str, n: usize, range: &Range, json: bool) -> anyhow::Result<()> {
-        let parameters = self.parameters().chain(range.parameters()).chain([("n", n.to_string())]);
-        let answer: Keys = self.client(address)?.get_json(&self.path("top")?, parameters)?;
-        answer.notes();
-        let total = answer.weight.unwrap_or(answer.items);
-        let rows: Vec<Row> = answer.keys.into_iter().map(Row::from).collect();
+        let Keys { facts, keys } = self.client(address)?.top(&self.about(range)?, n)?;
+        notes(&facts);
+        let total = facts.weight.unwrap_or(facts.items);
+        let rows: Vec<Row> = keys.into_iter().map(Row::from).collect();
         if json { print(present::json_lines(&rows)?) } else { print(present::top(&rows, total, false)) }
     }
 
     /// `ucl query URL KEY...`
     pub fn query(&self, address: &str, keys: &[OsString], range: &Range, json: bool) -> anyhow::Result<()> {
-        let text = |key: &OsString| {
-            let text = key.to_str().ok_or_else(|| Usage("ask a collector for such a key as hex:…".to_owned()));
-            text.map(|text| ("key", text.to_owned()))
-        };
         let mut asked = Vec::new();
         for key in keys {
             if key == "-" {
                 let lines = std::io::stdin().lines().collect::<Result<Vec<_>, _>>()?;
-                asked.extend(lines.into_iter().filter(|line| !line.is_empty()).map(|line| ("key", line)));
+                asked.extend(lines.into_iter().filter(|line| !line.is_empty()));
             } else {
-                asked.push(text(key)?);
+                let text = key.to_str().ok_or_else(|| Usage("ask a collector for such a key as hex:…".to_owned()))?;
+                asked.push(text.to_owned());
             }
         }
-        let client = self.client(address)?;
-        let path = self.path("estimate")?;
         let mut rows: Vec<Row> = Vec::new();
-        // As many as fit an address.
-        for (first, some) in asked.chunks(100).enumerate() {
-            let parameters = self.parameters().chain(range.parameters()).chain(some.iter().cloned());
-            let answer: Keys = client.get_json(&path, parameters)?;
-            if first == 0 {
-                answer.notes();
-            }
-            rows.extend(answer.keys.into_iter().map(Row::from));
+        if !asked.is_empty() {
+            let Keys { facts, keys } = self.client(address)?.estimate(&self.about(range)?, &asked)?;
+            notes(&facts);
+            rows.extend(keys.into_iter().map(Row::from));
         }
         if json { print(present::json_lines(&rows)?) } else { print(present::queries(&rows)) }
     }
@@ -211,48 +160,31 @@ pub struct Args {
     json: bool,
 }
 
-#[derive(Deserialize)]
-struct Streams {
-    streams: Vec<Stream>,
-}
-
-#[derive(Deserialize)]
-struct Stream {
-    stream: String,
-    health: String,
-    epochs: u64,
-    items: u64,
-    keys: u64,
-    uplink_bytes: usize,
-    lag_ms: Option<i64>,
-    unseen: Option<ucl_link::Unseen>,
-    ended: Option<String>,
-}
-
 /// `ucl streams URL`
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let client = args.at.client(&args.url)?;
-    let answer = client.get(&args.at.path("streams")?, args.at.parameters())?;
+    let about = args.at.about(&Range::default())?;
     if args.json {
+        let streams = about.streams.iter().map(|name| ("stream", name.clone()));
+        let answer = client.get(&format!("/v1/{}/streams", about.tenant), streams)?;
         return print([&answer[..], b"\n"].concat());
     }
-    let Streams { streams } = serde_json::from_slice(&answer)?;
-    let cells = |stream: Stream| {
+    let cells = |stream: StreamRow| {
         let missing = match (&stream.ended, stream.unseen) {
             (Some(why), _) => harmless(why),
             (None, None) => String::new(),
             (None, Some(ucl_link::Unseen { items: Some(items), .. })) => counted(items, "item"),
             (None, Some(_)) => "some, unknown".to_owned(),
         };
-        let Stream { stream, health, epochs, items, keys, uplink_bytes, lag_ms, .. } = stream;
+        let StreamRow { stream, health, epochs, items, keys, uplink_bytes, lag_ms, .. } = stream;
         let name = harmless(&stream);
         let health = harmless(&health);
         let lag = lag_ms.map_or_else(String::new, ago);
-        vec![name, health, count(items), count(keys), count(epochs), bytes(uplink_bytes), lag, missing]
+        vec![name, health, count(items), count(keys), count(epochs), bytes(uplink_bytes as usize), lag, missing]
     };
     let header = ["stream", "health", "items", "keys", "epochs", "uplink", "last epoch", "missing"];
     let right = [false, false, true, true, true, true, false, false];
-    print(table(&header, &right, streams.into_iter().map(cells)))
+    print(table(&header, &right, client.streams(&about)?.into_iter().map(cells)))
 }
 
 /// `12 s ago`.

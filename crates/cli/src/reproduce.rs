@@ -9,8 +9,8 @@ use ucl_lab::reproduce::{Event, Extent, Reproduction, Scope, SpecResult, docs};
 use ucl_lab::specs::{self, Spec};
 
 use crate::fail::Usage;
-use crate::progress::Spinner;
 use crate::show;
+use crate::spinner::Spinner;
 
 /// Rerun the paper's experiments and write tables, figures and a report.
 ///

@@ -16,10 +16,10 @@
 //!   choice).
 
 use ucl_lab::Recording;
-use ucl_lab::metrics::ErrorMeter;
 use ucl_sketch::plan::{Request, bloom_hashes, default_expected_keys, plan};
 use ucl_sketch::{Bytes, DecoderKind, Mode, ReportRule, Shape, UclSketch};
 use ucl_streams::ReadOptions;
+use ucl_streams::metrics::ErrorMeter;
 
 type Error = Box<dyn std::error::Error>;
 

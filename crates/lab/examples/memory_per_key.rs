@@ -7,8 +7,8 @@
 use std::error::Error;
 use std::process::Command;
 
-use ucl_lab::process::{peak_resident_bytes, resident_bytes};
 use ucl_sketch::{DecoderKind, UclSketch};
+use ucl_streams::process::{peak_resident_bytes, resident_bytes};
 
 const NUMBERS: [u32; 3] = [100_000, 650_000, 2_500_000];
 

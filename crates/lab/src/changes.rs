@@ -26,9 +26,9 @@ use ucl_streams::{Batch, BatchBuf, ExactCounts};
 use ucl_zoo::Sketch;
 use ucl_zoo::count_min::CountMin;
 
-use crate::metrics::ErrorMeter;
 use crate::recording::Recording;
 use crate::system::SystemError;
+use ucl_streams::metrics::ErrorMeter;
 
 /// Windows after the change at which errors are measured.
 const WINDOWS: [u64; 4] = [1, 2, 4, 8];

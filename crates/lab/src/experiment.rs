@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use ucl_sketch::KeyFormat;
 
-use crate::metrics::ErrorMeter;
 use crate::recording::Recording;
 use crate::registry::Method;
 use crate::row::Row;
 use crate::system::{Options, Pass, Request, System, SystemError};
+use ucl_streams::metrics::ErrorMeter;
 
 /// Speed passes end after so many, or after [`SPEED_TIME`].
 const SPEED_PASSES: usize = 5;

@@ -2,8 +2,9 @@
 //!
 //! Every comparison of this project runs here, under the same conditions for all systems: the same
 //! stream item by item (never totals), the same [memory accounting](ucl_data_plane::Memory), and
-//! the same [metrics] over all distinct keys. Beside the errors, every cost is measured: the
-//! encoded uplink, the memory of the control plane, and the time to insert, train and decode.
+//! the same [metrics](ucl_streams::metrics) over all distinct keys. Beside the errors, every cost
+//! is measured: the encoded uplink, the memory of the control plane, and the time to insert, train
+//! and decode.
 //!
 //! ```text
 //! Source -> Recording (stream + exact counts) -> Experiment: methods × budgets × seeds -> Row -> Summary -> table, plot
@@ -38,10 +39,8 @@
 
 pub mod changes;
 pub mod experiment;
-pub mod metrics;
 pub mod plot;
 pub mod predict;
-pub mod process;
 mod recording;
 pub mod registry;
 pub mod reproduce;
@@ -52,7 +51,6 @@ mod system;
 pub mod systems;
 
 pub use experiment::{Experiment, Job, Measured, measure};
-pub use metrics::{ErrorMeter, Errors};
 pub use recording::Recording;
 pub use registry::{Method, Registry, UnknownMethod};
 pub use row::Row;

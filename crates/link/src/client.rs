@@ -130,6 +130,22 @@ impl Client {
         self.read(request.query_pairs(parameters).call())
     }
 
+    /// Asks with a body in JSON, and reads the answer as JSON.
+    ///
+    /// # Errors
+    /// As [`Client::get_json`].
+    pub fn post_json<'q, T: serde::de::DeserializeOwned>(
+        &self,
+        path: &str,
+        parameters: impl IntoIterator<Item = (&'q str, String)>,
+        body: &serde_json::Value,
+    ) -> Result<T, ClientError> {
+        let request = self.http.post(format!("{}{path}", self.address)).header("Authorization", &self.bearer);
+        let request = request.query_pairs(parameters).content_type("application/json");
+        let answer = self.read(request.send(body.to_string()))?;
+        serde_json::from_slice(&answer).map_err(|error| self.garbled(error))
+    }
+
     fn read(&self, response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<Vec<u8>, ClientError> {
         let unreachable = |error: ureq::Error| {
             let why = match error {
@@ -152,7 +168,7 @@ impl Client {
         Err(ClientError::Refused { address: self.address.clone(), status: status.as_u16(), detail })
     }
 
-    fn garbled(&self, error: impl std::fmt::Display) -> ClientError {
+    pub(crate) fn garbled(&self, error: impl std::fmt::Display) -> ClientError {
         ClientError::Garbled { address: self.address.clone(), why: error.to_string() }
     }
 

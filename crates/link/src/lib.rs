@@ -36,6 +36,8 @@
 //! # Ok::<(), ucl_link::LinkError>(())
 //! ```
 
+#[cfg(feature = "http")]
+mod ask;
 mod backoff;
 #[cfg(feature = "http")]
 mod client;
@@ -46,6 +48,11 @@ mod identity;
 mod reply;
 mod sequence;
 
+#[cfg(feature = "http")]
+pub use ask::{
+    About, ChangeRow, Changes, Covered, Epoch, Facts, KeyRow, KeyText, Keys, LastEpoch, MOST_KEYS, PrefixRow, Prefixes,
+    Range, Series, Step, StreamRow, StreamSeries,
+};
 pub use backoff::Backoff;
 #[cfg(feature = "http")]
 pub use client::{Client, ClientError};

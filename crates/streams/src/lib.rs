@@ -1,4 +1,5 @@
-//! Streams of keys: readers for files, pipes and captures, seeded generators, and exact counts.
+//! Streams of keys: readers for files, pipes and captures, seeded generators, exact counts, and the
+//! error of estimates beside them.
 //!
 //! A stream is a sequence of *items*, each a key (up to 65,535 bytes) and a weight (at least 1; all
 //! weights together are at most [`MAX_WEIGHT`]). Where it comes from is a [`Source`]; how its bytes
@@ -53,10 +54,12 @@ mod expand;
 mod format;
 mod generate;
 mod key_text;
+pub mod metrics;
 mod open;
 mod options;
 #[cfg(feature = "parquet")]
 mod parquet;
+pub mod process;
 mod read;
 mod source;
 

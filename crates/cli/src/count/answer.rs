@@ -3,8 +3,8 @@
 use std::num::NonZeroU64;
 
 use serde::Serialize;
-use ucl_lab::ErrorMeter;
 use ucl_sketch::{Estimate, KeyId, Mode, QueryView, Seed, SelfCheck};
+use ucl_streams::metrics::ErrorMeter;
 use ucl_streams::{ExactCounts, Format};
 
 use super::counter::{Counter, Skipped};

@@ -462,7 +462,7 @@ impl Job<'_> {
         answer.zero_weight = summary.zero_weight;
         answer.counting = counted.as_secs_f64();
         answer.seconds = self.start.elapsed().as_secs_f64();
-        answer.peak_resident_bytes = ucl_lab::process::peak_resident_bytes();
+        answer.peak_resident_bytes = ucl_streams::process::peak_resident_bytes();
         answer.warnings = warnings::all(&answer);
         Ok((answer, view))
     }

@@ -12,8 +12,8 @@ use std::time::Instant;
 use ucl_lab::{Measured, Options, Recording, Registry, Row, System, measure};
 use ucl_streams::{Format, ReadOptions, Source};
 
-use crate::progress::Spinner;
 use crate::show::{bytes, count, figure, table};
+use crate::spinner::Spinner;
 
 /// Show UCL-sketch on a generated stream, and write a report with plots.
 ///

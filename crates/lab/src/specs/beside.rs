@@ -4,7 +4,7 @@
 use super::common::mean;
 use crate::reproduce::{Cell, Outcome, Table, paper};
 
-/// The entropy error as the authors' code computes it ([`crate::metrics`]).
+/// The entropy error as the authors' code computes it ([`ucl_streams::metrics`]).
 const ALL_KEYS: &str = "entropy_error_all_keys";
 
 /// A table, and what to say about it.

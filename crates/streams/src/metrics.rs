@@ -50,7 +50,7 @@ type Histogram = BTreeMap<u64, u64>;
 /// Accumulates errors from true and estimated frequencies.
 ///
 /// ```
-/// use ucl_lab::metrics::ErrorMeter;
+/// use ucl_streams::metrics::ErrorMeter;
 ///
 /// let mut meter = ErrorMeter::default();
 /// meter.add(10, 12);

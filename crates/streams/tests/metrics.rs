@@ -1,7 +1,7 @@
 //! The metrics against a dense NumPy version of the paper's formulas (`golden/make_metrics.py`).
 
 use serde::Deserialize;
-use ucl_lab::ErrorMeter;
+use ucl_streams::metrics::ErrorMeter;
 
 #[derive(Deserialize)]
 struct Case {
