@@ -24,11 +24,15 @@
 //! at first and that became known later, the cumulative counters at that time stand in for the
 //! epochs before.
 //!
+//! **Likely ranges** (`doubt.rs`) are much narrower: an epoch that peeled whole has one solution,
+//! and others leave doubts about few of their keys.
+//!
 //! **Limits.** Mass of lost keys ends up with known keys that share counters with them, except
 //! where it can be told: a counter without a candidate, and peels that would leave a counter
 //! negative, are counted as *unexplained*.
 
 mod decode;
+mod doubt;
 
 use std::ops::Range;
 
@@ -38,7 +42,8 @@ use ucl_data_plane::{Memory, ReportRule};
 use ucl_equations::sparse::Candidates;
 use ucl_equations::{ColumnId, Columns, em};
 
-use self::decode::Decoded;
+use self::decode::{BlockDecoder, Decoded, Search};
+pub use self::doubt::Doubts;
 use crate::decoder::DecodeError;
 use crate::open_epoch::EpochChanges;
 use crate::packed::Packed;
@@ -52,7 +57,18 @@ use crate::tight;
 /// Epochs that share one set of rates, at most. One of them is decoded a second time, for the
 /// check: 16 pieces of work, as many for each of 2, 4 or 8 threads. (With 16 epochs one of two
 /// threads was idle for half a piece: 1.75 times the speed of one in place of 1.82.)
-pub const BLOCK: usize = Candidates::MOST_EPOCHS - 1;
+pub const BLOCK: usize = 15;
+
+/// Epochs of full blocks that wait for each other, at most: with them, those of a block that is not
+/// full, and an open one, can be searched in one go.
+pub const WAITING: usize = Candidates::MOST_EPOCHS - BLOCK - 1;
+
+/// Full blocks wait for others while there are more than so many known keys for each counter that
+/// they touch. To find its candidates a block reads the counters of every known key. Where many
+/// keys are known and epochs are short, that would be most of the work: it is done for several
+/// blocks in one go. Reading one key takes about a tenth of the time in which a touched counter is
+/// decoded.
+const KEYS_PER_COUNTER: usize = 4;
 
 /// A block has so many epochs at least: enough for some threads.
 const BLOCK_AT_LEAST: usize = 3;
@@ -70,14 +86,35 @@ const RANGES: usize = 16;
 #[derive(Clone, Debug)]
 pub(crate) struct Delta {
     pub totals: Totals,
-    /// Closed epochs that wait for their block.
-    pub pending: Vec<Epoch>,
+    /// Closed epochs that wait: those of full blocks, and then of one that is not full.
+    pending: Vec<Epoch>,
+    /// Epochs of full blocks.
+    full: usize,
     pub series: Series,
+    /// Columns read so far in searches for candidates; not part of a state.
+    pub columns_read: u64,
 }
 
 impl Delta {
     pub fn new(retain_epochs: usize) -> Self {
-        Self { totals: Totals::default(), pending: Vec::new(), series: Series::new(retain_epochs) }
+        Self::restored(Totals::default(), Vec::new(), Series::new(retain_epochs))
+    }
+
+    /// Continues with what a state has.
+    pub fn restored(totals: Totals, pending: Vec<Epoch>, series: Series) -> Self {
+        let full = blocks(&pending).take_while(|block| is_full(block)).map(<[Epoch]>::len).sum();
+        Self { totals, pending, full, series, columns_read: 0 }
+    }
+
+    /// Closed epochs that wait.
+    pub fn pending(&self) -> &[Epoch] {
+        &self.pending
+    }
+
+    /// The last epoch that waits, to damage it.
+    #[cfg(test)]
+    pub fn last_pending(&mut self) -> Option<&mut Epoch> {
+        self.pending.last_mut()
     }
 
     /// Takes in an epoch that was just closed, `weight` of which entered the sketch. While
@@ -93,8 +130,9 @@ impl Delta {
         let cumulative = |at| segment.cumulative().get(at);
         self.totals.push_new(segment.columns(), &changes, |at| counters.get(at), cumulative);
         let epoch = Epoch::new(changes, weight, counters.pack(), segment.config().rule);
+        let waiting = self.pending.len();
         match self.pending.last_mut() {
-            Some(last) if lagging => {
+            Some(last) if lagging && self.full < waiting => {
                 let new = last.first_new..last.known;
                 self.totals.new_in_the_first_part(segment.columns(), new, |at| epoch.counters.get(at));
                 last.add(epoch);
@@ -103,17 +141,29 @@ impl Delta {
         }
     }
 
-    /// Whether the epochs that wait are a block. That follows from what was counted alone, never
-    /// from how fast.
-    pub fn is_full(&self) -> bool {
-        is_full(&self.pending)
+    /// Whether the epochs that wait should be decoded now. That follows from what was counted
+    /// alone, never from how fast.
+    pub fn is_due(&mut self) -> bool {
+        if !is_full(&self.pending[self.full..]) {
+            return false;
+        }
+        self.full = self.pending.len();
+        let bytes: usize = self.pending.iter().map(Epoch::memory).sum();
+        let known = self.pending.last().map_or(0, |last| last.known as usize);
+        let no_room = self.full + BLOCK > WAITING || bytes * (self.full + BLOCK) > ROOM * known * self.full;
+        no_room || {
+            let touched: usize = self.pending.iter().map(|epoch| epoch.counters.touched().count()).sum();
+            known <= KEYS_PER_COUNTER * touched
+        }
     }
 
-    /// Decodes the epochs that wait for their block to fill.
+    /// Decodes the epochs that wait.
     pub fn decode_pending(&mut self, segment: &Segment, options: &em::Options) -> Result<(), DecodeError> {
-        let block: Vec<&Epoch> = self.pending.iter().collect();
-        self.totals.add_block(segment, &block, options, &mut self.series)?;
+        let epochs: Vec<&Epoch> = self.pending.iter().collect();
+        self.totals.add_blocks(segment, &blocks_of(&self.pending, &epochs), options, &mut self.series)?;
+        self.columns_read += if epochs.is_empty() { 0 } else { segment.columns().len() as u64 };
         self.pending.clear();
+        self.full = 0;
         Ok(())
     }
 
@@ -135,8 +185,8 @@ impl Delta {
         // Right after a cut there is no open epoch to speak of.
         let quiet = without_items && changes.heavy.is_empty() && counters.iter().all(|&counter| counter == 0);
         let open = (!quiet).then(|| Epoch::new(changes, weight, Packed::new(counters), segment.config().rule));
-        let block: Vec<&Epoch> = self.pending.iter().chain(&open).collect();
-        totals.add_block(segment, &block, options, &mut series)?;
+        let epochs: Vec<&Epoch> = self.pending.iter().chain(&open).collect();
+        totals.add_blocks(segment, &blocks_of(&self.pending, &epochs), options, &mut series)?;
         if open.is_some() && without_items {
             series.fold_last();
         }
@@ -177,6 +227,30 @@ pub(crate) struct Epoch {
 /// cannot be told apart would only blur the others.
 fn worth_a_look(rule: ReportRule, late: Vec<ColumnId>) -> Vec<ColumnId> {
     if matches!(rule, ReportRule::Rotate | ReportRule::Generations) { Vec::new() } else { late }
+}
+
+/// The blocks of epochs that wait: full ones, and then one that is not, if there are more.
+fn blocks(mut pending: &[Epoch]) -> impl Iterator<Item = &[Epoch]> {
+    std::iter::from_fn(move || {
+        let full = (1..=pending.len()).find(|&len| is_full(&pending[..len]));
+        let (block, rest) = pending.split_at(full.unwrap_or(pending.len()));
+        pending = rest;
+        (!block.is_empty()).then_some(block)
+    })
+}
+
+/// The same for references to them. An open epoch after them is part of the last block, unless that
+/// is full.
+fn blocks_of<'a, 'b>(pending: &[Epoch], epochs: &'a [&'b Epoch]) -> Vec<&'a [&'b Epoch]> {
+    let mut rest = epochs;
+    let mut split = Vec::new();
+    for full in blocks(pending).filter(|block| is_full(block)) {
+        let (block, others) = rest.split_at(full.len());
+        split.push(block);
+        rest = others;
+    }
+    split.extend((!rest.is_empty()).then_some(rest));
+    split
 }
 
 fn is_full(pending: &[Epoch]) -> bool {
@@ -224,6 +298,9 @@ pub(crate) struct Totals {
     epochs: u64,
     unexplained: u64,
     checked: Checked,
+    /// A section of its own in states.
+    #[serde(skip)]
+    doubts: Doubts,
 }
 
 /// What the checks of single epochs add up to ([`self_check`](crate::self_check)).
@@ -264,6 +341,17 @@ impl Totals {
     /// Estimates and upper bounds.
     pub fn into_sums(self) -> (Vec<f64>, Vec<u64>) {
         (self.estimates, self.uppers)
+    }
+
+    /// How far the estimates may be off.
+    pub fn doubts(&self) -> &Doubts {
+        &self.doubts
+    }
+
+    /// The doubts as a state has them. Versions that do not have them did decode epochs.
+    pub fn with_doubts(self, doubts: Option<Doubts>) -> Self {
+        let nothing = || if self.epochs == 0 { Doubts::default() } else { Doubts::untold() };
+        Self { doubts: doubts.unwrap_or_else(nothing), ..self }
     }
 
     /// Epochs decoded.
@@ -315,25 +403,38 @@ impl Totals {
         }
     }
 
-    /// Decodes a block of epochs of a segment, in parallel, and adds it up; `series` gets each
-    /// epoch's counts.
-    fn add_block(
+    /// Decodes blocks of epochs of a segment, the epochs of each in parallel, and adds them up;
+    /// `series` gets each epoch's counts.
+    fn add_blocks(
         &mut self,
         segment: &Segment,
-        block: &[&Epoch],
+        blocks: &[&[&Epoch]],
         options: &em::Options,
         series: &mut Series,
     ) -> Result<(), DecodeError> {
-        if block.is_empty() {
+        if blocks.is_empty() {
             return Ok(());
         }
-        let keys = segment.keys();
         // One way into the thread pool, and not one for every step: each would wait for the threads
         // to wake up.
-        let decoded = rayon::scope(|_| self.decode(segment, block, options))?;
+        rayon::scope(|_| {
+            let search = Search::new(segment, blocks)?;
+            let mut before = 0;
+            for block in blocks {
+                let decoded = self.decode(segment, block, &search, before, options)?;
+                self.note(segment.keys(), block, decoded, series);
+                before += block.len();
+            }
+            Ok(())
+        })
+    }
+
+    /// Counts the epochs of a block, and keeps their counts in `series`.
+    fn note(&mut self, keys: &[KeyId], block: &[&Epoch], decoded: Vec<Decoded>, series: &mut Series) {
         for (epoch, decoded) in block.iter().zip(decoded) {
             self.unexplained += decoded.unexplained;
             self.epochs += 1;
+            decoded.doubts.iter().for_each(|&(column, doubt)| self.doubts.add(column, doubt));
             if series.retention() > 0 {
                 let key = |column: ColumnId| keys[column.0 as usize];
                 let sketch =
@@ -343,16 +444,17 @@ impl Totals {
                 series.push(EpochCounts::new(epoch.items, sketch.chain(evicted).chain(heavy).collect()));
             }
         }
-        Ok(())
     }
 
     fn decode(
         &mut self,
         segment: &Segment,
         block: &[&Epoch],
+        search: &Search,
+        before: usize,
         options: &em::Options,
     ) -> Result<Vec<Decoded>, DecodeError> {
-        let decoder = decode::BlockDecoder::new(segment, block, self, options)?;
+        let decoder = BlockDecoder::new(segment, block, search, before, self, options);
         let (decoded, checked) = rayon::join(|| decoder.decode(), || decoder.check());
         let decoded = decoded?;
         self.checked.add(checked?);
@@ -398,6 +500,7 @@ impl Totals {
         columns: &Columns,
         theirs: &[Option<ColumnId>],
     ) {
+        let mut ours = vec![None; other.uppers.len()];
         for (column, theirs) in (0..columns.len()).zip(theirs) {
             let indices = columns.indices(ColumnId(column as u32));
             if column == self.uppers.len() {
@@ -406,12 +509,15 @@ impl Totals {
             }
             match theirs {
                 Some(theirs) => {
+                    ours[theirs.0 as usize] = Some(ColumnId(column as u32));
                     self.uppers[column] += other.uppers[theirs.0 as usize];
                     self.estimates[column] += other.estimates[theirs.0 as usize];
                 }
                 None => self.uppers[column] += least(indices, |at| their_counters.get(at)),
             }
         }
+        let ours = |theirs: ColumnId| ours.get(theirs.0 as usize).copied().flatten();
+        self.doubts.merge(&other.doubts, ours);
         self.epochs += other.epochs;
         self.unexplained += other.unexplained;
         self.checked.add(other.checked);
@@ -423,7 +529,8 @@ impl Totals {
     }
 
     pub fn memory(&self) -> usize {
-        self.estimates.capacity() * size_of::<f64>() + self.uppers.capacity() * size_of::<u64>()
+        let sums = self.estimates.capacity() * size_of::<f64>() + self.uppers.capacity() * size_of::<u64>();
+        sums + self.doubts.memory()
     }
 }
 

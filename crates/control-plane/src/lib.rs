@@ -12,7 +12,7 @@
 //! # What is guaranteed
 //!
 //! - `lower <= true count <= upper` for every key, known or not, at any moment. (Count Sketch's are
-//!   wide; [`QueryView::probable`] has tighter ones that hold with a stated probability.)
+//!   wide; [`QueryView::likely`] has tighter ones that hold with a stated probability.)
 //! - A lost, repeated or reordered cut, carry or slot is detected: the rows of counters must add up
 //!   to what entered the sketch, and with what the heavy part holds to the stream.
 //! - A sketch that changes in mid-stream, or is merged with another, forgets nothing: `answer(key)`
@@ -48,6 +48,7 @@ mod window;
 
 pub use decoder::judge::{Fallback, Verdict};
 pub use decoder::{DecodeError, DecoderKind};
+pub use delta::Doubts;
 pub use exports::ExportsState;
 pub use plane::{ControlPlane, Fault, TrainingJob};
 pub use probable::PROBABILITY;
@@ -59,5 +60,5 @@ pub use series::{Change, EpochCounts, Series};
 pub use settings::{Settings, SettingsError};
 pub use state::{ControlState, Counting, DeltaState, Earlier, Model};
 pub use tally::Tally;
-pub use view::{BoundKind, Estimate, Peek, QueryView, Source};
+pub use view::{BoundKind, Estimate, LIKELY, Peek, QueryView, Source};
 pub use window::{Snapshot, Window};

@@ -172,6 +172,12 @@ impl ControlPlane {
         self.decoding
     }
 
+    /// Number of columns read so far to find the keys that can have occurred in closed epochs
+    /// (delta). Each search reads the columns of all known keys.
+    pub fn columns_read(&self) -> u64 {
+        if let Mode::Delta(delta) = &self.mode { delta.columns_read } else { 0 }
+    }
+
     /// What went wrong, if anything did: from then on nothing is taken in any more.
     pub fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
@@ -294,7 +300,7 @@ impl ControlPlane {
         let changes = self.open.close(&cut.totals, self.segment.columns().len());
         if let Mode::Delta(delta) = &mut self.mode {
             delta.push(&self.segment, changes, weight, counters, self.lagging);
-            if delta.is_full() {
+            if delta.is_due() {
                 let start = Instant::now();
                 delta.decode_pending(&self.segment, &self.settings.em)?;
                 self.decoding += start.elapsed();

@@ -22,7 +22,7 @@
 
 use ucl_data_plane::Geometry;
 
-/// The probability with which [`QueryView::probable`](crate::QueryView::probable) bounds a key's
+/// The probability with which [`QueryView::likely`](crate::QueryView::likely) bounds a key's
 /// count.
 pub const PROBABILITY: f64 = 0.95;
 

@@ -30,7 +30,7 @@ pub(crate) use checks::check_rows;
 use crate::decoder::classic::Classic;
 use crate::decoder::judge::Verdict;
 use crate::decoder::learned::Learned;
-use crate::delta::{Delta, Epoch, Totals};
+use crate::delta::{Delta, Doubts, Epoch, Totals};
 use crate::exports::{Exports, ExportsState};
 use crate::heavy::{HeavyMirror, Held};
 use crate::key_state::KeyState;
@@ -66,6 +66,8 @@ pub struct ControlState<'a> {
     pub window: Cow<'a, Window>,
     /// Delta's sums.
     pub delta: Option<DeltaState<'a>>,
+    /// How far delta's sums may be off, if it has decoded anything and knows it.
+    pub doubts: Option<Cow<'a, Doubts>>,
     /// The network.
     pub model: Option<Model>,
     /// What a mirrored table has sent.
@@ -188,28 +190,31 @@ impl ControlPlane {
         let earlier =
             changed.then(|| Earlier { past: Cow::Borrowed(&**past), appended: Cow::Borrowed(appended.as_slice()) });
         let mut delta = None;
+        let mut doubts = None;
         let mut model = None;
         match mode {
             Mode::Classic(_) => {}
             Mode::Learned { network, .. } => model = Some(network.model()),
-            Mode::Delta(Delta { totals, pending, series }) => {
+            Mode::Delta(state) => {
                 delta = Some(DeltaState {
-                    totals: Cow::Borrowed(totals),
-                    pending: Cow::Borrowed(pending),
-                    series: Cow::Borrowed(series),
+                    totals: Cow::Borrowed(&state.totals),
+                    pending: Cow::Borrowed(state.pending()),
+                    series: Cow::Borrowed(&state.series),
                 });
+                let told = state.totals.epochs() > 0 && state.totals.doubts().are_told();
+                doubts = told.then(|| Cow::Borrowed(state.totals.doubts()));
             }
         }
         let registry = Cow::Borrowed(&**registry);
         let exports = exports.as_ref().map(Exports::state);
-        Ok(ControlState { registry, counting, earlier, window: Cow::Borrowed(window), delta, model, exports })
+        Ok(ControlState { registry, counting, earlier, window: Cow::Borrowed(window), delta, doubts, model, exports })
     }
 
     /// The control plane that a state describes, or what is wrong with it.
     pub fn restore(config: Config, settings: Settings, state: ControlState<'_>) -> Result<Self, Inconsistent> {
         config.check()?;
         settings.check(&config)?;
-        let ControlState { registry, counting, earlier, window, delta, model, exports } = state;
+        let ControlState { registry, counting, earlier, window, delta, doubts, model, exports } = state;
         let registry = registry.into_owned().restored(&config)?;
         let Counting {
             keys,
@@ -237,7 +242,8 @@ impl ControlPlane {
             evicted: evicted.into_owned(),
             moved: moved.into_owned(),
         };
-        let mode = restore_mode(&config, &settings, delta, model)?;
+        let doubts = doubts.map(Cow::into_owned);
+        let mode = restore_mode(&config, &settings, delta, doubts, model)?;
         let wanted = matches!(config.shape.heavy, HeavyKind::Mirrored(_));
         ensure(exports.is_some() == wanted, || format!("exact counts: {}, not {wanted}", exports.is_some()))?;
         let exports = exports.map(|exports| Exports::restored(exports, &config, registry.len())).transpose()?;
@@ -274,6 +280,7 @@ fn restore_mode(
     config: &Config,
     settings: &Settings,
     delta: Option<DeltaState<'_>>,
+    doubts: Option<Doubts>,
     model: Option<Model>,
 ) -> Result<Mode, Inconsistent> {
     let decoder = settings.decoder;
@@ -282,8 +289,8 @@ fn restore_mode(
     match (Classic::new(decoder, settings.em), delta, model) {
         (Some(classic), None, None) => Ok(Mode::Classic(classic)),
         (None, Some(DeltaState { totals, pending, series }), None) if !decoder.is_trained() => {
-            let totals = totals.into_owned();
-            Ok(Mode::Delta(Delta { totals, pending: pending.into_owned(), series: series.into_owned() }))
+            let totals = totals.into_owned().with_doubts(doubts);
+            Ok(Mode::Delta(Delta::restored(totals, pending.into_owned(), series.into_owned())))
         }
         (None, None, Some(model)) if decoder.is_trained() => Ok(Mode::Learned {
             network: Box::new(Learned::restored(geometry, settings, &model)?),

@@ -1,5 +1,6 @@
 //! Answers at one consistent moment.
 
+mod likely;
 mod moment;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,8 @@ use ucl_data_plane::bloom::offered_keys;
 use ucl_data_plane::{Config, EMPTY_ABOVE, FULL_ABOVE, HeavyKind, LEAST_CUTS, ReportRule};
 use ucl_equations::ColumnId;
 
+pub use self::likely::LIKELY;
+use self::likely::LikelyRanges;
 pub use self::moment::Peek;
 use crate::decoder::DecoderKind;
 use crate::plane::least;
@@ -125,6 +128,7 @@ pub struct QueryView {
     unexplained: u64,
     series: Series,
     check: Check,
+    likely: LikelyRanges,
     /// Keys that went through the filter.
     passed: usize,
     /// Keys that the filter had lost, or may have lost, that became known all the same.
@@ -205,10 +209,13 @@ impl QueryView {
         }
     }
 
-    /// The answer for one key with the tightest bounds there are. For Count Sketch these hold with
-    /// probability [`PROBABILITY`] each, for keys chosen without looking at the seed; for other
-    /// sketches they are guaranteed, as in [`QueryView::estimate`]. The estimate is moved into
-    /// them.
+    /// Returns the answer for one key with its likely range: the tightest bounds there are, and the
+    /// guaranteed ones where nothing better is known, as for keys that were never reported.
+    ///
+    /// - Delta: the true counts of at least [`LIKELY`] of all keys lie within, as measured on many
+    ///   streams. A range of one number is *certain*: all epochs with the key have one solution.
+    /// - Count Sketch: the range holds with probability [`PROBABILITY`], for keys chosen without
+    ///   looking at the seed. The estimate is moved into it.
     ///
     /// ```
     /// use ucl_control_plane::{BoundKind, ControlPlane, DecoderKind, Settings};
@@ -221,22 +228,35 @@ impl QueryView {
     ///     data.insert(&(i % 500).to_le_bytes(), 1, &mut control)?;
     /// }
     /// let view = control.view(|sink| data.peek(sink))?;
-    /// let (certain, probable) = (view.estimate(&[7, 0, 0, 0]), view.probable(&[7, 0, 0, 0]));
-    /// assert_eq!(probable.bound, BoundKind::Probable(0.95));
-    /// assert!(probable.lower <= 100 && 100 <= probable.upper && probable.upper < certain.upper / 10);
+    /// let (certain, likely) = (view.estimate(&[7, 0, 0, 0]), view.likely(&[7, 0, 0, 0]));
+    /// assert_eq!(likely.bound, BoundKind::Probable(0.95));
+    /// assert!(likely.lower <= 100 && 100 <= likely.upper && likely.upper < certain.upper / 10);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn probable(&self, key: &[u8]) -> Estimate {
-        let certain = self.estimate(key);
-        let segment = &self.segment;
+    pub fn likely(&self, key: &[u8]) -> Estimate {
         let mut room = [0; 16];
-        let (Some(median), Some(identity)) = (segment.median, self.registry.identity(key, &mut room)) else {
-            return certain;
-        };
+        let known = self.registry.identity(key, &mut room).map(|identity| (identity, self.registry.find(identity)));
+        match known {
+            Some((_, Some(id))) => self.likely_of(id),
+            Some((identity, None)) => self.by_median(identity, 0, self.estimate(key)),
+            None => self.estimate(key),
+        }
+    }
+
+    /// Returns the answer for a known key with its likely range ([`QueryView::likely`]).
+    pub fn likely_of(&self, id: KeyId) -> Estimate {
+        let certain = self.likely.of(id, self.of(id));
+        let held = self.segment.held.get(id.0 as usize).copied().unwrap_or(0);
+        self.by_median(self.registry.identity_of(id), held, certain)
+    }
+
+    /// Count Sketch: what the median of a key's counters tells.
+    fn by_median(&self, identity: &[u8], held: u64, certain: Estimate) -> Estimate {
+        let segment = &self.segment;
+        let Some(median) = segment.median else { return certain };
         let column = segment.mapping.positions(identity);
         let entries = column.indices().iter().zip(column.signs());
         let (low, high) = median.bounds(entries.map(|(&at, &sign)| i64::from(sign) * segment.counters[at as usize]));
-        let held = self.registry.find(identity).map_or(0, |id| segment.held[id.0 as usize]);
         let lower = certain.lower.max(held.saturating_add(low));
         let upper = certain.upper.min(held.saturating_add(high));
         if lower > upper {

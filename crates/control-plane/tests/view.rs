@@ -47,6 +47,7 @@ fn reloaded(control: &ControlPlane) -> ControlPlane {
         earlier: copy(&state.earlier),
         window: copy(&state.window),
         delta: copy(&state.delta),
+        doubts: copy(&state.doubts),
         model: None,
         exports: None,
     };

@@ -141,7 +141,7 @@ mod block {
             let word = |y: &[i64]| (0..).zip(y).fold(0, |word, (bit, &y)| word | u64::from(y > 0) << bit);
             Epoch { touched: Touched::new(y.chunks(64).map(word).collect()), y }
         };
-        let epochs = (0..Candidates::MOST_EPOCHS).map(|_| epoch()).collect();
+        let epochs = (0..16).map(|_| epoch()).collect();
         (columns, epochs)
     }
 
@@ -155,7 +155,7 @@ mod block {
         let (columns, epochs) = block(case);
         let touched = touched(&epochs);
         bencher.bench_local(|| {
-            let [candidates, _] = Candidates::new(&columns, 3, &touched);
+            let [candidates, _] = Candidates::new(&columns, 3, &touched, &[0]);
             (0..touched.len()).map(|epoch| candidates.of_epoch(epoch, columns.len()).len()).sum::<usize>()
         });
     }
@@ -164,10 +164,11 @@ mod block {
     #[divan::bench(args = EPOCHS)]
     fn epoch(bencher: Bencher, case: (usize, u32, usize)) {
         let (columns, epochs) = block(case);
-        let ids = Candidates::new(&columns, 3, &touched(&epochs))[0].of_epoch(0, columns.len());
+        let [candidates, _] = Candidates::new(&columns, 3, &touched(&epochs), &[]);
+        let ids = candidates.of_epoch(0, columns.len());
         let (mut shrinker, mut peeler) = (Shrinker::default(), Peeler::default());
         bencher.bench_local(|| {
-            let shrunk = shrinker.shrink(&columns, 4, &epochs[0].touched, &ids);
+            let shrunk = shrinker.shrink(&columns, 4, &epochs[0].touched, ids);
             let y: Vec<i64> = shrunk.counters.iter().map(|&at| epochs[0].y[at as usize]).collect();
             peeler.peel(&shrunk.columns, None, &y).expect("a sound system").unsolved().len()
         });

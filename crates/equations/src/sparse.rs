@@ -19,15 +19,17 @@
 //!     columns.push(&key);
 //! }
 //! let epochs = [0b010_010, 0b100_101].map(|bits| Touched::new(vec![bits])); // counters 1 and 4; 0, 2 and 5
-//! let [candidates, by_the_first_row] = Candidates::new(&columns, 1, &epochs);
+//! let [candidates, by_the_first_row] = Candidates::new(&columns, 1, &epochs, &[1]);
 //! assert_eq!(candidates.of_epoch(0, 4), [ColumnId(1)]);
 //! assert_eq!(candidates.of_epoch(1, 4), [ColumnId(2), ColumnId(3)]);
 //! assert_eq!(by_the_first_row.of_epoch(1, 4), [ColumnId(0), ColumnId(2), ColumnId(3)]);
 //! let mut shrinker = Shrinker::default();
-//! let shrunk = shrinker.shrink(&columns, 2, &epochs[1], &candidates.of_epoch(1, 4));
+//! let shrunk = shrinker.shrink(&columns, 2, &epochs[1], candidates.of_epoch(1, 4));
 //! assert_eq!(shrunk.counters, [0, 2, 5]);
 //! assert_eq!(shrunk.columns.all_indices(), [1, 2, 0, 2]);
 //! ```
+
+use std::ops::{BitAnd, BitOrAssign, Shl};
 
 use rayon::prelude::*;
 
@@ -55,6 +57,11 @@ impl Touched {
         Self { words }
     }
 
+    /// Returns the number of counters in the set.
+    pub fn count(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
     /// Adds a counter to the set.
     pub fn insert(&mut self, counter: u32) {
         self.words[counter as usize / 64] |= 1 << (counter % 64);
@@ -77,119 +84,136 @@ fn ones(first: u32, mut word: u64) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Some of the epochs of a block, a bit each.
-type Epochs = u16;
+/// Some of the epochs of a block, a bit each. Few epochs take small masks: those of all counters
+/// then stay in a near cache.
+trait Mask:
+    Copy + Default + Send + Sync + Into<u64> + From<u8> + BitAnd<Output = Self> + BitOrAssign + Shl<usize, Output = Self>
+{
+}
+
+impl Mask for u16 {}
+
+impl Mask for u64 {}
 
 /// Columns that one thread goes through at a time.
-const COLUMNS: usize = 1024;
+const COLUMNS: usize = 1 << 12;
 
 /// Words of 64 counters that one thread goes through at a time.
 const WORDS: usize = 32;
 
 /// Columns that can have mass, for each epoch of a block.
 ///
-/// One pass over the columns finds them for all epochs. For 16 epochs
-/// (`cargo bench -p ucl-equations candidates` has the cases) a pass for each took 2 to 4 times as
-/// long; an index from counters to columns, built once a block, 1.5 times where an epoch touches 4%
-/// of the counters, and up to 16 times where it touches more.
+/// One pass over the columns finds them for all epochs, and writes down only those it finds: the
+/// cost beyond the pass is that of the candidates, however many columns are known. (With a mask
+/// kept for each column, half a million keys in 16KB took twice as long, a third of it for fresh
+/// memory.)
+///
+/// Other ways that do not read every column were weighed for `K` columns over rows of `w` counters,
+/// `d` of which an epoch touches. An index by one counter reads `K · d / w` columns an epoch, and a
+/// pass for 15 epochs `K / 15`: no less, because epochs that peel touch a tenth of a row or more.
+/// An index by two counters looks up `d²` pairs: with 64KB that is less only from tens of millions
+/// of keys on. So it is one pass, for as many epochs as can wait.
 #[derive(Clone, Debug)]
 pub struct Candidates {
-    /// For each column the epochs in which all of its counters have mass.
-    epochs: Vec<Epochs>,
+    /// For each epoch, the columns all of whose counters have mass, in order.
+    of_epochs: Vec<Vec<ColumnId>>,
 }
 
 impl Candidates {
     /// Largest number of epochs in a block.
-    pub const MOST_EPOCHS: usize = Epochs::BITS as usize;
+    pub const MOST_EPOCHS: usize = u64::BITS as usize;
 
     /// Finds the candidates of a block twice: by all counters of every column, and by the first
-    /// `fewer`.
-    pub fn new(columns: &Columns, fewer: usize, block: &[Touched]) -> [Self; 2] {
+    /// `fewer`. The latter are many more, and only found for the epochs in `asked`.
+    pub fn new(columns: &Columns, fewer: usize, block: &[Touched], asked: &[usize]) -> [Self; 2] {
         assert!(block.len() <= Self::MOST_EPOCHS, "a block of {} epochs", block.len());
+        let asked = asked.iter().fold(0, |asked, &epoch| asked | 1 << epoch);
+        if block.len() <= u16::BITS as usize {
+            Self::found(columns, fewer, block, &by_counter::<u16>(columns.counters(), block), asked)
+        } else {
+            Self::found(columns, fewer, block, &by_counter::<u64>(columns.counters(), block), asked)
+        }
+    }
+
+    fn found<M: Mask>(columns: &Columns, fewer: usize, block: &[Touched], counters: &[M], asked: u64) -> [Self; 2] {
         let degree = columns.degree();
-        let counters = by_counter(columns.counters(), block);
-        let [mut all, mut some] = [(); 2].map(|()| vec![0; columns.len()]);
-        let parts = columns.all_indices().par_chunks(COLUMNS * degree);
-        parts.zip(all.par_chunks_mut(COLUMNS).zip(some.par_chunks_mut(COLUMNS))).for_each(|(indices, (all, some))| {
+        let mut every = M::default();
+        (0..block.len()).for_each(|epoch| every |= M::from(1) << epoch);
+        let parts = columns.all_indices().par_chunks(COLUMNS * degree).enumerate();
+        let found = parts.map(|(part, indices)| {
+            let mut found = [(); 2].map(|()| vec![Vec::new(); block.len()]);
+            let first = (part * COLUMNS) as u32;
             // The usual degrees by name: the compiler unrolls them.
             if (degree, fewer) == (4, 3) {
                 let each = indices.as_chunks::<4>().0.iter().map(|indices| indices.split_at(3));
-                scan(&counters, each, all, some);
+                scan(counters, every, first, each, asked, &mut found);
             } else {
-                scan(&counters, indices.chunks_exact(degree).map(|indices| indices.split_at(fewer)), all, some);
+                let each = indices.chunks_exact(degree).map(|indices| indices.split_at(fewer));
+                scan(counters, every, first, each, asked, &mut found);
             }
+            found
         });
-        [all, some].map(|epochs| Self { epochs })
+        let parts: Vec<[Vec<Vec<ColumnId>>; 2]> = found.collect();
+        [0, 1].map(|which| {
+            let of_epoch = |epoch: usize| parts.iter().flat_map(|part| &part[which][epoch]).copied().collect();
+            Self { of_epochs: (0..block.len()).map(of_epoch).collect() }
+        })
     }
 
     /// Returns the candidates of an epoch among the first `known` columns, in order.
-    pub fn of_epoch(&self, epoch: usize, known: usize) -> Vec<ColumnId> {
-        let mut out = Vec::new();
-        for (first, epochs) in (0u32..).step_by(64).zip(self.epochs[..known].chunks(64)) {
-            // Which column is a candidate cannot be foreseen: 64 are made a word without a branch,
-            // and only its ones are looked at.
-            out.extend(ones(first, word_of(epochs, epoch)).map(ColumnId));
-        }
-        out
+    pub fn of_epoch(&self, epoch: usize, known: usize) -> &[ColumnId] {
+        let all = &self.of_epochs[epoch];
+        &all[..all.partition_point(|column| (column.0 as usize) < known)]
     }
 
     /// Returns true if a column is a candidate in an epoch.
     pub fn has(&self, epoch: usize, column: ColumnId) -> bool {
-        self.epochs[column.0 as usize] >> epoch & 1 == 1
+        self.of_epochs[epoch].binary_search(&column).is_ok()
     }
 }
 
-/// For each of up to 64 columns the bit of an epoch.
-fn word_of(columns: &[Epochs], epoch: usize) -> u64 {
-    /// Brings bits 0, 16, 32 and 48 to 48, 49, 50 and 51; no two of the products meet, so nothing
-    /// is carried.
-    const GATHER: u64 = 1 << 48 | 1 << 33 | 1 << 18 | 1 << 3;
-    let (fours, rest) = columns.as_chunks::<4>();
-    let mut word = 0;
-    for (four, at) in fours.iter().zip((0..64).step_by(4)) {
-        let lanes = four.iter().rev().fold(0, |lanes, &epochs| lanes << 16 | u64::from(epochs));
-        let bits = (lanes >> epoch & 0x1_0001_0001_0001).wrapping_mul(GATHER) >> 48 & 15;
-        word |= bits << at;
-    }
-    for (&epochs, at) in rest.iter().zip(fours.len() * 4..) {
-        word |= u64::from(epochs >> epoch & 1) << at;
-    }
-    word
-}
-
-/// For each column, given in two parts, the epochs in which all of its counters have mass, and
-/// those of the first part.
+/// Goes through columns, given in two parts, and notes for each epoch those all of whose counters
+/// have mass; for the epochs `asked` for also those whose first part has.
 #[inline(always)]
-fn scan<'a>(
-    counters: &[Epochs],
+fn scan<'a, M: Mask>(
+    counters: &[M],
+    every: M,
+    first: u32,
     columns: impl Iterator<Item = (&'a [u32], &'a [u32])>,
-    all: &mut [Epochs],
-    some: &mut [Epochs],
+    asked: u64,
+    found: &mut [Vec<Vec<ColumnId>>; 2],
 ) {
-    for ((first, rest), (all, some)) in columns.zip(all.iter_mut().zip(some)) {
-        *some = common(counters, first);
-        *all = *some & common(counters, rest);
+    let [all, fewer] = found;
+    for (column, (start, rest)) in (first..).zip(columns) {
+        let some = common(counters, every, start);
+        let whole: u64 = common(counters, some, rest).into();
+        let some = some.into() & asked;
+        // Few columns are candidates of any epoch.
+        if whole | some != 0 {
+            ones(0, whole).for_each(|epoch| all[epoch as usize].push(ColumnId(column)));
+            ones(0, some).for_each(|epoch| fewer[epoch as usize].push(ColumnId(column)));
+        }
     }
 }
 
-/// The epochs in which all of these counters have mass.
+/// Those of some epochs in which all of these counters have mass.
 #[inline(always)]
-fn common(counters: &[Epochs], indices: &[u32]) -> Epochs {
-    indices.iter().fold(Epochs::MAX, |all, &at| all & counters[at as usize])
+fn common<M: Mask>(counters: &[M], epochs: M, indices: &[u32]) -> M {
+    indices.iter().fold(epochs, |all, &at| all & counters[at as usize])
 }
 
 /// For each counter the epochs in which it has mass.
-fn by_counter(counters: usize, block: &[Touched]) -> Vec<Epochs> {
-    let mut all = vec![0; counters.next_multiple_of(64)];
+fn by_counter<M: Mask>(counters: usize, block: &[Touched]) -> Vec<M> {
+    let mut all = vec![M::default(); counters.next_multiple_of(64)];
     all.par_chunks_mut(64 * WORDS).enumerate().for_each(|(part, counters)| {
         for (epoch, touched) in block.iter().enumerate() {
-            let own = 1 << epoch;
+            let own = M::from(1) << epoch;
             let words = touched.words.iter().skip(part * WORDS);
             let bytes = words.flat_map(|word| word.to_le_bytes());
             for (counters, byte) in counters.as_chunks_mut::<8>().0.iter_mut().zip(bytes) {
                 // In a form that the compiler does for eight counters at once.
                 for (bit, epochs) in counters.iter_mut().enumerate() {
-                    *epochs |= if Epochs::from(byte) & 1 << bit == 0 { 0 } else { own };
+                    *epochs |= if byte & 1 << bit == 0 { M::default() } else { own };
                 }
             }
         }
@@ -232,7 +256,7 @@ impl Shrinker {
     pub fn shrink(&mut self, columns: &Columns, entries: usize, touched: &Touched, ids: &[ColumnId]) -> &Shrunk {
         let Shrunk { columns: renumbered, counters, number } = &mut self.0;
         number.resize(columns.counters(), 0);
-        counters.resize(touched.words.iter().map(|word| word.count_ones() as usize).sum(), 0);
+        counters.resize(touched.count(), 0);
         let mut new = 0;
         for (first, &word) in (0u32..).step_by(64).zip(&touched.words) {
             for former in ones(first, word) {
@@ -269,18 +293,21 @@ mod tests {
         for key in 0..9_000u32 {
             columns.push(&[key % 100, 100 + key % 97, 200 + key % 89, 300 + key % 83]);
         }
-        let mass = |epoch: u32, at: u32| at % 7 != epoch;
-        let block: Vec<Touched> =
-            (0..Candidates::MOST_EPOCHS as u32).map(|epoch| touched(400, |at| mass(epoch, at))).collect();
-        for (fewer, entries) in [(2, 2), (3, 3), (3, 4), (0, 4)] {
-            let [all, some] = Candidates::new(&columns, fewer, &block);
-            let candidates = if entries == 4 { all } else { some };
-            for epoch in 0..Candidates::MOST_EPOCHS as u32 {
-                let has_mass = |id: &ColumnId| columns.indices(*id)[..entries].iter().all(|&at| mass(epoch, at));
-                let want: Vec<ColumnId> = (0..8_500).map(ColumnId).filter(has_mass).collect();
-                let found = candidates.of_epoch(epoch as usize, 8_500);
-                assert!(want.len() > 300 && found == want, "{} of {}", found.len(), want.len());
-                assert!((0..9_000).map(ColumnId).all(|id| candidates.has(epoch as usize, id) == has_mass(&id)));
+        let mass = |epoch: u32, at: u32| at % 7 != epoch % 9;
+        for epochs in [0, 1, 16, 17, Candidates::MOST_EPOCHS as u32] {
+            let block: Vec<Touched> = (0..epochs).map(|epoch| touched(400, |at| mass(epoch, at))).collect();
+            let asked = Vec::from_iter((0..epochs as usize).step_by(3));
+            for (fewer, entries) in [(2, 2), (3, 3), (3, 4), (0, 4)] {
+                let [all, some] = Candidates::new(&columns, fewer, &block, &asked);
+                for epoch in (0..epochs).filter(|epoch| entries == 4 || epoch % 3 == 0) {
+                    let candidates = if entries == 4 { &all } else { &some };
+                    let has_mass = |id: &ColumnId| columns.indices(*id)[..entries].iter().all(|&at| mass(epoch, at));
+                    let want: Vec<ColumnId> = (0..8_500).map(ColumnId).filter(has_mass).collect();
+                    let found = candidates.of_epoch(epoch as usize, 8_500);
+                    assert!(want.len() > 300 && found == want, "{} of {}", found.len(), want.len());
+                    assert!((0..9_000).map(ColumnId).all(|id| candidates.has(epoch as usize, id) == has_mass(&id)));
+                }
+                assert!((0..epochs as usize).all(|epoch| epoch % 3 == 0 || some.of_epoch(epoch, 9_000).is_empty()));
             }
         }
     }

@@ -28,7 +28,7 @@ pub struct Answer {
 impl Answer {
     /// The answer for a key.
     pub fn of(view: &QueryView, key: &[u8]) -> Self {
-        let likely = view.probable(key);
+        let likely = view.likely(key);
         Self { key: Some(key.to_vec()), certain: view.estimate(key), likely: (likely.lower, likely.upper) }
     }
 
@@ -43,12 +43,9 @@ impl Answer {
     /// The answer for a known key.
     fn known(view: &QueryView, (id, certain): (KeyId, Estimate)) -> Self {
         let registry = view.registry();
-        if !registry.is_named(id) {
-            return Self { key: None, certain, likely: (certain.lower, certain.upper) };
-        }
-        let key = registry.key(id);
-        let likely = view.probable(key);
-        Self { key: Some(key.to_vec()), certain, likely: (likely.lower, likely.upper) }
+        let likely = view.likely_of(id);
+        let key = registry.is_named(id).then(|| registry.key(id).to_vec());
+        Self { key, certain, likely: (likely.lower, likely.upper) }
     }
 }
 

@@ -27,6 +27,11 @@ pub struct Hit<K> {
     pub lower: u64,
     /// Guaranteed upper bound of the true count.
     pub upper: u64,
+    /// Lower end of the likely range ([`QueryView::likely`](crate::QueryView::likely)): narrower
+    /// than the guaranteed one, and wrong for less than one key in a thousand (mode delta).
+    pub likely_lower: u64,
+    /// Upper end of the likely range.
+    pub likely_upper: u64,
     /// Source of the estimate.
     pub source: Source,
 }
@@ -52,16 +57,39 @@ impl<K> Hit<K> {
         }
     }
 
-    /// Returns true if the count is certain: both bounds are equal.
+    /// Returns true if the count is guaranteed to be exact: both bounds are equal.
     pub fn is_exact(&self) -> bool {
         self.lower == self.upper
     }
+
+    /// Returns true if the likely range is one number: the counters have only one solution for this
+    /// key. An exact count is certain too.
+    ///
+    /// ```
+    /// use ucl_sketch::{DecoderKind, UclSketch};
+    /// let mut sketch = UclSketch::builder().decoder(DecoderKind::Delta).memory("64KB").seed(1).build()?;
+    /// for i in 0..100_000 {
+    ///     sketch.insert(format!("user {}", i % 58))?;
+    /// }
+    /// let view = sketch.view();
+    /// assert!(view.iter().all(|hit| hit.is_certain()) && !view.iter().all(|hit| hit.is_exact()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn is_certain(&self) -> bool {
+        self.likely_lower == self.likely_upper
+    }
 }
 
-/// `tea: 12`, or `tea: 12 (10 to 15)` where the count is not certain.
+/// `tea: 12`, or `tea: 12 (likely 10 to 15)` where the count is not certain, or
+/// `tea: 12 (10 to 15)` where nothing narrower than the guaranteed range is known.
 impl<K: fmt::Display> fmt::Display for Hit<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.key, self.count)?;
-        if self.is_exact() { Ok(()) } else { write!(f, " ({} to {})", self.lower, self.upper) }
+        let (lower, upper) = (self.likely_lower, self.likely_upper);
+        match (lower, upper) == (self.lower, self.upper) {
+            _ if self.is_certain() => Ok(()),
+            true => write!(f, " ({lower} to {upper})"),
+            false => write!(f, " (likely {lower} to {upper})"),
+        }
     }
 }

@@ -69,7 +69,7 @@ pub use state::{LoadError, SaveError};
 pub use station::{Prepared, Refused, Station};
 pub use ucl_control_plane::{
     BoundKind, Change, ChangeKind, ControlPlane, DecodeError, DecoderKind, EpochCounts, Estimate, Fallback, Fault,
-    KeyId, QueryView, Registry, SelfCheck, Series, Settings, Source, Verdict,
+    KeyId, LIKELY, QueryView, Registry, SelfCheck, Series, Settings, Source, Verdict,
 };
 pub use ucl_data_plane::mirrored;
 pub use ucl_data_plane::{

@@ -51,7 +51,7 @@ impl<K: Key> View<K> {
     pub fn estimate(&self, key: impl AsKey<K>) -> Hit<K> {
         key.with_key_bytes(|bytes| {
             let key = K::decode(bytes).expect("internal: a key that was encoded is decoded");
-            row(KeyName::Known(key), self.inner.estimate(bytes))
+            row(KeyName::Known(key), self.inner.estimate(bytes), self.inner.likely(bytes))
         })
     }
 
@@ -104,13 +104,22 @@ impl<K: Key> View<K> {
         let known = if registry.is_named(id) { K::decode(registry.key(id)) } else { None };
         // A state that another program wrote may hold keys of another type.
         let key = known.map_or_else(|| stand_in(registry.format(), registry.identity_of(id)), KeyName::Known);
-        row(key, estimate)
+        row(key, estimate, self.inner.likely_of(id))
     }
 }
 
-fn row<K>(key: KeyName<K>, estimate: Estimate) -> Hit<K> {
-    let Estimate { estimate: count, lower, upper, source, .. } = estimate;
-    Hit { key, count, lower, upper, source }
+fn row<K>(key: KeyName<K>, certain: Estimate, likely: Estimate) -> Hit<K> {
+    let Estimate { estimate: count, lower, upper, source, .. } = certain;
+    // Count Sketch's likely range need not have the estimate in it.
+    Hit {
+        key,
+        count,
+        lower,
+        upper,
+        likely_lower: likely.lower.min(count),
+        likely_upper: likely.upper.max(count),
+        source,
+    }
 }
 
 /// What stands for a key in a slot.

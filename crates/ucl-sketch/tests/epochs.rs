@@ -251,3 +251,65 @@ fn memory_for_the_load_is_part_of_the_budget() {
         }
     }
 }
+
+/// Every item of a flood is a new key, and each search for candidates reads the columns of all
+/// known keys. Counted in columns, that must not grow with the keys: a search takes as many epochs
+/// as it needs to come to four columns for each counter that they touched. (One search for every 15
+/// epochs read 39 columns an item in the last part, and twice as many from one doubling to the
+/// next.)
+#[test]
+fn a_flood_of_new_keys_costs_the_same_for_each_of_them() {
+    let mut sketch = delta("64KB").build().unwrap();
+    let rows = u64::from(sketch.config().shape.geometry().rows);
+    let key = |i: u32| i.wrapping_mul(0x9E37_79B1).to_le_bytes();
+    let (mut before, mut read) = (0u32, 0);
+    for keys in [200_000u32, 400_000, 800_000, 1_600_000] {
+        let flood: Vec<[u8; 4]> = (before..keys).map(key).collect();
+        sketch.insert_batch(&flood).unwrap();
+        let (known, now) = sketch.with_control(|control| (control.registry().len(), control.columns_read()));
+        assert!(known as f64 > 0.95 * f64::from(keys), "{known} of {keys} are known");
+        let per_item = (now - read) as f64 / f64::from(keys - before);
+        assert!(per_item > 0.0 && per_item <= (4 * rows) as f64, "{per_item} columns an item, {before}..{keys}");
+        (before, read) = (keys, now);
+    }
+}
+
+/// Nearly every true count is in its likely range, which is not much wider than the errors are, and
+/// never wider than the guaranteed one. Epochs of a fixed length may not be solvable: ranges hold
+/// all the same.
+#[test]
+fn likely_ranges_hold_for_999_keys_in_1000() {
+    let (mut keys, mut outside, mut off, mut widths) = (0u64, 0, 0, 0);
+    for (skew, distinct, items) in [(0.5, 30_000, 200_000), (0.9, 100_000, 200_000), (1.2, 50_000, 200_000)] {
+        let stream = stream(skew, distinct, items);
+        let exact = stream.iter().fold(std::collections::HashMap::<_, u64>::new(), |mut exact, key| {
+            *exact.entry(*key).or_default() += 1;
+            exact
+        });
+        for memory in ["8KB", "32KB", "128KB"] {
+            for fixed in [None, Some(20_000)] {
+                let builder = delta(memory);
+                let mut sketch = fixed.map_or(builder.clone(), |items| builder.interval(items)).build().unwrap();
+                sketch.insert_batch(&stream).unwrap();
+                let view = sketch.query_view().unwrap();
+                let mut missed = 0;
+                for (key, &truth) in &exact {
+                    let (answer, likely) = (view.estimate(key), view.likely(key));
+                    assert!(answer.lower <= likely.lower && likely.upper <= answer.upper);
+                    assert!((likely.lower..=likely.upper).contains(&answer.estimate));
+                    missed += u64::from(!(likely.lower..=likely.upper).contains(&truth));
+                    if fixed.is_none() {
+                        off += answer.estimate.abs_diff(truth);
+                        widths += likely.upper - likely.lower;
+                    }
+                }
+                let share = missed as f64 / exact.len() as f64;
+                assert!(share <= 0.002, "zipf {skew}, {memory}, {fixed:?}: {missed} of {}", exact.len());
+                keys += exact.len() as u64;
+                outside += missed;
+            }
+        }
+    }
+    assert!(outside as f64 <= 0.001 * keys as f64, "{outside} of {keys}");
+    assert!(off > 0 && widths <= 14 * off, "widths of {widths}, errors of {off}");
+}

@@ -5,9 +5,10 @@ use std::cell::Cell;
 use rayon::prelude::*;
 use ucl_data_plane::{Geometry, ReportRule};
 use ucl_equations::peeling::Peeler;
-use ucl_equations::sparse::{Candidates, Shrinker, Touched};
+use ucl_equations::sparse::{Candidates, Shrinker, Shrunk, Touched};
 use ucl_equations::{ColumnId, Columns, Error, Workspace, em};
 
+use super::doubt::{self, Doubt};
 use super::{Checked, Epoch, Totals};
 use crate::decoder::DecodeError;
 use crate::segment::Segment;
@@ -25,6 +26,8 @@ pub struct Decoded {
     pub values: Vec<f64>,
     pub least: Vec<i64>,
     pub unexplained: u64,
+    /// How far candidates may be off.
+    pub doubts: Vec<(ColumnId, Doubt)>,
 }
 
 /// Working memory.
@@ -61,6 +64,55 @@ impl Scratch {
     }
 }
 
+/// What epochs have mass in, and the columns that can have it: found for several blocks in one go,
+/// because that reads every column.
+pub struct Search {
+    /// For each epoch what is known to be in some of the counters: keys that were evicted had this
+    /// much at least.
+    known: Vec<Vec<(u32, i64)>>,
+    /// For each epoch the counters with mass beyond that.
+    touched: Vec<Touched>,
+    whole: FirstRows,
+    /// Without the last row, for the epochs that are checked.
+    shorter: FirstRows,
+}
+
+/// The counters that epochs are decoded by: those of the first rows, so many of every key.
+struct FirstRows {
+    entries: usize,
+    candidates: Candidates,
+}
+
+impl Search {
+    pub fn new(segment: &Segment, blocks: &[&[&Epoch]]) -> Result<Self, DecodeError> {
+        let columns = segment.columns();
+        let geometry = segment.config().shape.geometry();
+        let epochs: Vec<&Epoch> = blocks.iter().flat_map(|block| block.iter()).copied().collect();
+        let masses = epochs.par_iter().map(|epoch| {
+            let known = known(columns, epoch);
+            Ok((touched(epoch, &known)?, known))
+        });
+        let (touched, known): (Vec<_>, Vec<_>) = masses.collect::<Result<Vec<_>, DecodeError>>()?.into_iter().unzip();
+        let entries = usize::from(geometry.per_row() * (geometry.rows - 1));
+        let mut first = 0;
+        let checked = blocks.iter().filter_map(|block| {
+            let at = heaviest(block, geometry).map(|at| first + at);
+            first += block.len();
+            at
+        });
+        let [all, some] = Candidates::new(columns, entries, &touched, &checked.collect::<Vec<_>>());
+        let whole = FirstRows { entries: columns.degree(), candidates: all };
+        let shorter = FirstRows { entries, candidates: some };
+        Ok(Self { known, touched, whole, shorter })
+    }
+}
+
+/// The epoch of most weight, which is checked, unless there is no row to spare.
+fn heaviest(block: &[&Epoch], geometry: Geometry) -> Option<usize> {
+    // The first of equals, whatever the number of threads.
+    (0..block.len()).rev().max_by_key(|&at| block[at].weight).filter(|_| geometry.rows > 1)
+}
+
 /// What the epochs of a block have in common.
 pub struct BlockDecoder<'a> {
     columns: &'a Columns,
@@ -71,61 +123,53 @@ pub struct BlockDecoder<'a> {
     options: &'a em::Options,
     /// Columns of this block that came late: their keys may have been in the epochs before.
     late: Vec<ColumnId>,
-    /// For each epoch what is known to be in some of the counters: keys that were evicted had this
-    /// much at least.
-    known: Vec<Vec<(u32, i64)>>,
-    /// For each epoch the counters with mass beyond that.
-    touched: Vec<Touched>,
-    whole: FirstRows,
-    /// Without the last row.
-    shorter: FirstRows,
-}
-
-/// The counters that epochs are decoded by: those of the first rows, so many of every key.
-struct FirstRows {
-    entries: usize,
-    candidates: Candidates,
+    search: &'a Search,
+    /// Epochs of the search before those of this block.
+    before: usize,
 }
 
 impl<'a> BlockDecoder<'a> {
     pub fn new(
         segment: &'a Segment,
         block: &'a [&'a Epoch],
+        search: &'a Search,
+        before: usize,
         totals: &'a Totals,
         options: &'a em::Options,
-    ) -> Result<Self, DecodeError> {
-        let columns = segment.columns();
-        let geometry = segment.config().shape.geometry();
+    ) -> Self {
         let late = block.iter().flat_map(|epoch| &epoch.late).copied().collect();
-        let masses = block.par_iter().map(|epoch| {
-            let known = known(columns, epoch);
-            Ok((touched(epoch, &known)?, known))
-        });
-        let (touched, known): (Vec<_>, Vec<_>) = masses.collect::<Result<Vec<_>, DecodeError>>()?.into_iter().unzip();
-        let entries = usize::from(geometry.per_row() * (geometry.rows - 1));
-        let [all, some] = Candidates::new(columns, entries, &touched);
-        let whole = FirstRows { entries: columns.degree(), candidates: all };
-        let shorter = FirstRows { entries, candidates: some };
-        Ok(Self {
-            columns,
-            geometry,
+        Self {
+            columns: segment.columns(),
+            geometry: segment.config().shape.geometry(),
             rule: segment.config().rule,
             block,
             totals,
             options,
             late,
-            known,
-            touched,
-            whole,
-            shorter,
-        })
+            search,
+            before,
+        }
     }
 
     /// Decodes all epochs, in parallel.
     pub fn decode(&self) -> Result<Vec<Decoded>, DecodeError> {
         // One by one: a few epochs decide how long the slower thread takes.
         let each = (0..self.block.len()).into_par_iter().with_max_len(1);
-        each.map(|at| self.decode_one(at, &self.whole, &self.touched[at])).collect()
+        each.map(|at| self.decode_one(at, &self.search.whole, self.touched(at))).collect()
+    }
+
+    /// The counters with mass of an epoch.
+    fn touched(&self, at: usize) -> &Touched {
+        &self.search.touched[self.before + at]
+    }
+
+    /// What is known to be in counters of an epoch is taken off.
+    fn take_known(&self, at: usize, shrunk: &Shrunk, live: &mut [i64]) {
+        for &(at, known) in &self.search.known[self.before + at] {
+            if let Some(number) = shrunk.number(at) {
+                live[number] -= known;
+            }
+        }
     }
 
     fn decode_one(&self, at: usize, rows: &FirstRows, touched: &Touched) -> Result<Decoded, DecodeError> {
@@ -142,19 +186,15 @@ impl<'a> BlockDecoder<'a> {
         let Scratch { shrinker, live, peeler, workspace, largest } = scratch;
         let epoch = self.block[at];
         let entries = rows.entries;
-        let mut candidates = rows.candidates.of_epoch(at, epoch.known as usize);
+        let mut candidates = rows.candidates.of_epoch(self.before + at, epoch.known as usize).to_vec();
         let late = self.late.iter().filter(|column| column.0 >= epoch.known);
-        candidates.extend(late.filter(|&&column| rows.candidates.has(at, column)));
+        candidates.extend(late.filter(|&&column| rows.candidates.has(self.before + at, column)));
         debug_assert!(candidates.is_sorted(), "late columns come after those that were known, one after the other");
         let shrunk = shrinker.shrink(self.columns, entries, touched, &candidates);
         epoch.counters.gather(shrunk, live);
         // A number for every counter of the sketch is small beside the rest.
         *largest = (*largest).max(live.len()).max(candidates.len()).max(self.columns.counters() / 16);
-        for &(at, known) in &self.known[at] {
-            if let Some(number) = shrunk.number(at) {
-                live[number] -= known;
-            }
-        }
+        self.take_known(at, shrunk, live);
         let smallest = |indices: &[u32]| indices.iter().map(|&at| live[at as usize]).min().unwrap_or(0);
         let least: Vec<i64> = shrunk.columns.all_indices().chunks_exact(entries).map(smallest).collect();
         let start = |at: usize| self.start(epoch, candidates[at], least[at]);
@@ -163,15 +203,15 @@ impl<'a> BlockDecoder<'a> {
         peeled.then_em(&shrunk.columns, Some(&start), self.options, workspace, &mut values)?;
         // Counters with mass and no candidate, and those that peeling bared.
         let unexplained = (peeled.unexplained() / entries as i64) as u64;
-        Ok(Decoded { candidates, values, least, unexplained })
+        let named = |(ColumnId(place), doubt): (ColumnId, Doubt)| (candidates[place as usize], doubt);
+        let doubts = doubt::of_epoch(&shrunk.columns, peeled, &values).into_iter().map(named).collect();
+        Ok(Decoded { candidates, values, least, unexplained, doubts })
     }
 
     /// Decodes the epoch of most weight without its last row, and sees how well that predicts the
     /// row. Epochs that end by load cannot do without a whole row: of theirs a part is left out.
     pub fn check(&self) -> Result<Checked, DecodeError> {
-        // The first of equals, whatever the number of threads.
-        let heaviest = (0..self.block.len()).rev().max_by_key(|&at| self.block[at].weight);
-        let Some(at) = heaviest.filter(|_| self.geometry.rows > 1) else { return Ok(Checked::default()) };
+        let Some(at) = heaviest(self.block, self.geometry) else { return Ok(Checked::default()) };
         match self.rule {
             ReportRule::Generations => Scratch::with(|scratch| self.check_part(scratch, at)),
             _ => self.check_row(at),
@@ -188,17 +228,16 @@ impl<'a> BlockDecoder<'a> {
         let part = first..first + width.div_ceil(PARTS);
         let last = |column: &ColumnId| self.columns.indices(*column)[degree - 1];
         // A key may have mass in a counter that is left out, whatever is in it.
-        let mut candidates = self.shorter.candidates.of_epoch(at, epoch.known as usize);
-        candidates.retain(|column| part.contains(&last(column)) || self.whole.candidates.has(at, *column));
-        let mut touched = self.touched[at].clone();
+        let Search { whole, shorter, .. } = self.search;
+        let (place, known) = (self.before + at, epoch.known as usize);
+        let candidates = shorter.candidates.of_epoch(place, known).iter();
+        let can_have = |column: &&ColumnId| part.contains(&last(column)) || whole.candidates.has(place, **column);
+        let candidates: Vec<ColumnId> = candidates.filter(can_have).copied().collect();
+        let mut touched = self.touched(at).clone();
         part.clone().for_each(|counter| touched.insert(counter));
         let shrunk = shrinker.shrink(self.columns, degree, &touched, &candidates);
         epoch.counters.gather(shrunk, live);
-        for &(at, known) in &self.known[at] {
-            if let Some(number) = shrunk.number(at) {
-                live[number] -= known;
-            }
-        }
+        self.take_known(at, shrunk, live);
         // Counters keep their order, so those of the part follow each other.
         let Some(joint) = shrunk.number(part.start) else { return Ok(Checked::default()) };
         let own = joint..joint + part.len();
@@ -235,8 +274,9 @@ impl<'a> BlockDecoder<'a> {
 
     fn check_row(&self, at: usize) -> Result<Checked, DecodeError> {
         let first = self.geometry.counters() - self.geometry.width as usize;
-        let entries = self.shorter.entries;
-        let decoded = self.decode_one(at, &self.shorter, &self.touched[at].of_first(first))?;
+        let shorter = &self.search.shorter;
+        let entries = shorter.entries;
+        let decoded = self.decode_one(at, shorter, &self.touched(at).of_first(first))?;
         let epoch = self.block[at];
         let mut row: Vec<f64> = epoch.counters.unpack_from(first).map(|y| y as f64).collect();
         let mut predict = |column: ColumnId, value: f64| {

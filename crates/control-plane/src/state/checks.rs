@@ -3,7 +3,7 @@
 use ucl_data_plane::{Config, CutTotals, DigestKey, Inconsistent, Shape, ensure};
 use ucl_equations::{ColumnId, em};
 
-use crate::delta::{BLOCK, Delta, Epoch, Totals};
+use crate::delta::{Epoch, Totals, WAITING};
 use crate::exports::reported_slots;
 use crate::open_epoch::OpenEpoch;
 use crate::plane::{ControlPlane, Mode};
@@ -95,10 +95,10 @@ impl ControlPlane {
                 let steps = network.solver().steps();
                 ensure(steps <= MOST_EVENTS, || format!("{steps} training steps"))
             }
-            Mode::Delta(Delta { totals, pending, series }) => {
-                totals.check(self, pending)?;
-                check_pending(pending, self)?;
-                series.check(self)
+            Mode::Delta(delta) => {
+                delta.totals.check(self, delta.pending())?;
+                check_pending(delta.pending(), self)?;
+                delta.series.check(self)
             }
         }
     }
@@ -218,6 +218,7 @@ impl Totals {
         ensure(beyond.is_none(), || format!("an upper bound of {beyond:?}, but {most} entered the sketch"))?;
         ensure(self.unexplained() <= most, || format!("{} unexplained, of {most}", self.unexplained()))?;
         ensure(self.checked().is_sound(), || format!("the checks of epochs add up to {:?}", self.checked()))?;
+        self.doubts().check(want)?;
         let epochs = self.epochs().saturating_add(pending.len() as u64);
         ensure(epochs <= control.cuts(), || format!("{epochs} epochs from {} cuts", control.cuts()))
     }
@@ -228,8 +229,7 @@ fn check_pending(pending: &[Epoch], control: &ControlPlane) -> Result<(), Incons
     let keys = control.registry.len();
     let shape = &segment.config().shape;
     let columns = control.open.first_new;
-    // States of earlier versions may hold as many as a block has now.
-    ensure(pending.len() <= BLOCK, || format!("{} epochs wait, but a block has {BLOCK}", pending.len()))?;
+    ensure(pending.len() <= WAITING, || format!("{} epochs wait, but at most {WAITING} can", pending.len()))?;
     let mut before = 0;
     let mut items = 0;
     let mut weights = 0u64;
@@ -321,8 +321,8 @@ mod tests {
         let (mut data, mut control) =
             (DataPlane::<4>::new(config).unwrap(), ControlPlane::new(config, settings).unwrap());
         fn last(control: &mut ControlPlane) -> &mut Epoch {
-            let Mode::Delta(Delta { pending, .. }) = &mut control.mode else { unreachable!("delta") };
-            pending.last_mut().expect("an epoch that waits")
+            let Mode::Delta(delta) = &mut control.mode else { unreachable!("delta") };
+            delta.last_pending().expect("an epoch that waits")
         }
         for key in 0..40u32 {
             data.insert(&key.to_le_bytes(), 1, &mut control).unwrap();

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use ucl_data_plane::mirrored::Pieces;
 use ucl_data_plane::{CutTotals, Report, ReportSink};
 
+use super::likely::LikelyRanges;
 use super::{QueryView, SegmentAtCut, Source, unknown_upper, upper_bounds};
 use crate::decoder::DecoderKind;
 use crate::exports::{Exports, KnownKeys, Registered};
@@ -96,6 +97,7 @@ struct Sketch {
     unexplained: u64,
     series: Series,
     check: Check,
+    likely: LikelyRanges,
 }
 
 impl ControlPlane {
@@ -223,6 +225,7 @@ impl ControlPlane {
         let (totals, series) = delta.with_open(&self.segment, changes, weight, epoch, counters, &self.settings.em)?;
         let unexplained = totals.unexplained();
         let check = Check::Told(totals.checked().share());
+        let likely = LikelyRanges::new(totals.doubts(), totals.estimates(), self.segment.keys());
         let (estimates, uppers) = totals.into_sums();
         Ok(Sketch {
             estimates,
@@ -233,6 +236,7 @@ impl ControlPlane {
             unexplained,
             series,
             check,
+            likely,
         })
     }
 
@@ -260,6 +264,7 @@ impl ControlPlane {
             unexplained: 0,
             series: Series::default(),
             check,
+            likely: LikelyRanges::Guaranteed,
         })
     }
 
@@ -267,6 +272,9 @@ impl ControlPlane {
     fn answers(&self, moment: Moment, sketch: Sketch) -> QueryView {
         let (mut records, sources) = self.sketch_counts(&moment, &sketch);
         let Moment { registry, heavy, exports, counters, totals, .. } = moment;
+        // Segments before the open one have guaranteed bounds only.
+        let one_segment = sketch.past.sealed.is_empty() && sketch.past.since_weight() == 0;
+        let likely = if one_segment { sketch.likely } else { LikelyRanges::Guaranteed };
         let Sketch { past, .. } = sketch;
         let config = *self.segment.config();
         // Sealed segments have guaranteed bounds only.
@@ -313,6 +321,7 @@ impl ControlPlane {
             unexplained: sketch.unexplained,
             series: sketch.series,
             check: sketch.check,
+            likely,
             passed: self.segment.columns().len().saturating_sub(found_again),
             found_again,
             epochs: self.cuts + 1,

@@ -119,11 +119,13 @@ pub enum Section {
     Exports = 12,
     /// Which keys the device knows, about: its epochs end by load.
     Load = 13,
+    /// How far delta's sums may be off. Without it, likely ranges are the guaranteed ones.
+    Doubts = 14,
 }
 
 impl Section {
     /// All sections.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Configuration,
         Self::DataPlane,
         Self::Registry,
@@ -139,6 +141,7 @@ impl Section {
         Self::Station,
         Self::Exports,
         Self::Load,
+        Self::Doubts,
     ];
 }
 
@@ -160,6 +163,7 @@ impl fmt::Display for Section {
             Self::Station => "station",
             Self::Exports => "exports",
             Self::Load => "load",
+            Self::Doubts => "doubts",
         })
     }
 }
@@ -371,7 +375,7 @@ type ControlSections = (Vec<(Section, Vec<u8>)>, Option<Verdict>, bool);
 
 /// The sections of a control plane.
 fn control_sections(control: &ControlPlane) -> Result<ControlSections, SaveError> {
-    let ControlState { registry, counting, earlier, window, delta, model, exports } = control.state()?;
+    let ControlState { registry, counting, earlier, window, delta, doubts, model, exports } = control.state()?;
     let (verdict, settled) = model.as_ref().map_or((None, false), |model| (model.verdict, model.settled));
     let mut sections = vec![
         (Section::Registry, encode(&registry)),
@@ -380,6 +384,7 @@ fn control_sections(control: &ControlPlane) -> Result<ControlSections, SaveError
     ];
     sections.extend(earlier.map(|earlier| (Section::Earlier, encode(&earlier))));
     sections.extend(delta.map(|delta| (Section::Delta, encode(&delta))));
+    sections.extend(doubts.map(|doubts| (Section::Doubts, encode(&doubts))));
     sections.extend(exports.map(|exports| (Section::Exports, encode(&exports))));
     if let Some(Model { network, twin, .. }) = model {
         sections.push((Section::Network, network));
@@ -404,6 +409,7 @@ fn read_control(
         earlier: optional(file, Section::Earlier)?,
         window: required(file, Section::Window)?,
         delta: optional(file, Section::Delta)?,
+        doubts: optional(file, Section::Doubts)?,
         model: network.map(|network| Model { network, twin, verdict, settled }),
         exports: optional(file, Section::Exports)?,
     })

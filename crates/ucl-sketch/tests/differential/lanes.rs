@@ -261,9 +261,12 @@ impl Run {
                 assert!(sound && holds, "lane {lane}, key {number} has {truth}: {answer:?}");
                 assert!(!self.case.is_exact() || answer.lower == answer.upper, "key {number} has {truth}: {answer:?}");
                 assert!(lane == BACKGROUND || answer == first, "lane {lane}, key {number}: {answer:?}, not {first:?}");
-                let probable = view.probable(&key);
-                let sound = probable.lower <= probable.estimate && probable.estimate <= probable.upper;
-                assert!(sound, "lane {lane}, key {number}: {probable:?}");
+                let likely = view.likely(&key);
+                let sound = likely.lower <= likely.estimate && likely.estimate <= likely.upper;
+                let within = answer.lower <= likely.lower && likely.upper <= answer.upper;
+                assert!(sound && within, "lane {lane}, key {number}: {likely:?} of {answer:?}");
+                let same = lane == BACKGROUND || likely == known[0].likely(&key);
+                assert!(same, "lane {lane}, key {number}: {likely:?}");
                 self.checks += 1;
             }
         }

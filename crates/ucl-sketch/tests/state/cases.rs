@@ -121,12 +121,13 @@ pub fn stream(items: u64) -> Vec<(u8, u64)> {
     (0..items).map(|i| ((i * i % 251 * (i % 7) / 6) as u8, 1 + i % 3)).collect()
 }
 
-/// Known keys, unknown ones, and the rest in words.
-pub type Answers = (Vec<(Vec<u8>, Estimate)>, Vec<Estimate>, String);
+/// Known keys with their guaranteed and likely ranges, unknown ones, and the rest in words.
+pub type Answers = (Vec<(Vec<u8>, Estimate, Estimate)>, Vec<Estimate>, String);
 
 /// Everything that a view says.
 pub fn answers(view: &QueryView) -> Answers {
-    let known = view.all().map(|(id, answer)| (view.registry().key(id).to_vec(), answer)).collect();
+    let known = |(id, answer)| (view.registry().key(id).to_vec(), answer, view.likely_of(id));
+    let known = view.all().map(known).collect();
     let unknown = (0..20u8).map(|i| view.estimate(&vec![i ^ 0x5a; view.registry().format().slot_bytes()])).collect();
     let epochs: Vec<_> = view.series().epochs(..).collect();
     let rest = format!(

@@ -48,7 +48,7 @@ fn each_error_says_what_is_wrong() {
     );
     let mut many = good.clone();
     many[12] = 200;
-    assert_eq!(message(&many), "the state file's table of sections is damaged: 200 sections, of 15 that there are");
+    assert_eq!(message(&many), "the state file's table of sections is damaged: 200 sections, of 16 that there are");
     assert_eq!(message(&changed(24)), "the state file's table of sections is damaged: two sections 'window'");
     assert_eq!(message(&changed(all - 1)), "the state file is damaged: its checksum is wrong");
     for section in [Section::Configuration, Section::DataPlane, Section::Delta] {
