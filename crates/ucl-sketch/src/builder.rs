@@ -224,7 +224,7 @@ impl<K: Key> Builder<K> {
     /// ```
     /// use ucl_sketch::{Base, DecoderKind, HeavyKind, UclSketch};
     /// let builder = UclSketch::builder().base(Base::CountSketch).heavy(HeavyKind::Elastic);
-    /// assert!(builder.clone().decoder(DecoderKind::Learned).build().is_ok());
+    /// assert!(builder.clone().decoder(DecoderKind::Lsqr).build().is_ok());
     /// let error = builder.decoder(DecoderKind::Em).build().err().unwrap();
     /// assert!(error.to_string().contains("it needs columns without negative coefficients"));
     /// ```

@@ -223,7 +223,29 @@ pub const PAPER_INTERVAL: u64 = 1_000;
 /// Items of an epoch whose counts are kept, for questions about time.
 pub const SERIES_INTERVAL: u64 = 16_000;
 
-/// The paper's shapes.
+/// Hashes of the paper's filter, and the bits per key with which they cover over 99% of the keys
+/// (`tests/coverage.rs` counts them).
+const PAPER_HASHES: u8 = 8;
+const PAPER_KEY_BITS: f64 = 7.0;
+/// The heavy part keeps at least this share of the budget beside a filter for many keys.
+const LEAST_HEAVY_SHARE: f64 = 0.1;
+
+/// The paper's shapes, by its rule (appendix "Parameter Settings"): the filter covers over 99% of
+/// the expected keys with 8 hashes where the memory allows it, takes over half of a memory that is
+/// small for them (65% at most), and the heavy part has the rest.
+///
+/// One difference: where 99% do not fit, the paper stays with 8 hashes. Here the number of hashes
+/// is the one that loses the fewest keys. With 100,000 keys in 32KB, 8 hashes would cover 55% of
+/// them, and 2 cover 79% (`fewer_hashes_cover_more_of_too_many_keys` in `tests/coverage.rs`).
+///
+/// ```
+/// use ucl_sketch::plan::{Request, expected_coverage, wide};
+/// let request = Request { memory: 96 << 10, expected_keys: Some(40_000), ..Request::default() };
+/// let shape = wide(request)?;
+/// assert_eq!(shape.bloom_hashes, 8);
+/// assert!(expected_coverage(shape.bloom_bits, 8, 40_000.0) > 0.99);
+/// # Ok::<(), ucl_sketch::plan::BudgetError>(())
+/// ```
 pub fn wide(request: Request) -> Result<Shape, BudgetError> {
     let rows = match request.memory {
         0..=73_728 => 4,
@@ -241,7 +263,14 @@ pub fn wide(request: Request) -> Result<Shape, BudgetError> {
     let share = (width * usize::from(rows) * 4) as f64 / request.memory.max(1) as f64;
     // As published: 1 in the paper's filter, 8 in Elastic Sketch.
     let vote_ratio = if request.heavy == HeavyKind::Elastic { 8 } else { 1 };
-    fit(request, rows, bits, vote_ratio, 0.155, share)
+    let most = (1.0 - share - LEAST_HEAVY_SHARE).clamp(LEAST_HEAVY_SHARE, MOST_BLOOM_SHARE);
+    // Shares are of what is left beside the fixed part, which counts in small budgets.
+    let empty = Shape { heavy: request.heavy, base: request.base, rows, counter_bits: bits, ..Shape::PAPER_64KB };
+    let fixed = Shape { slots: 0, width: 0, bloom_bits: 0, ..empty }.memory(request.keys).total();
+    let key_bits = PAPER_KEY_BITS * request.memory as f64 / request.memory.saturating_sub(fixed).max(1) as f64;
+    let shape = fit(request, rows, bits, vote_ratio, bloom_share(request, key_bits, most), share)?;
+    let covered = expected_coverage(shape.bloom_bits, PAPER_HASHES, request.expected());
+    Ok(if covered > 0.99 { Shape { bloom_hashes: PAPER_HASHES, ..shape } } else { shape })
 }
 
 /// Narrow counters, many of them: 8 bits each, or 4 where that pays for the carries it costs.
@@ -250,10 +279,9 @@ pub fn wide(request: Request) -> Result<Shape, BudgetError> {
 /// 8KB to 256KB (`cargo run --release -p ucl-lab --example search_shapes`; `docs/planner.md` has
 /// what it found).
 pub fn narrow(request: Request) -> Result<Shape, BudgetError> {
-    // At most 65% for the filter, for counters must be left; few slots, for most hot keys are
-    // recovered as well as held.
+    // Few slots, for most hot keys are recovered as well as held.
     let roomy = |key_bits: f64| {
-        let bloom = bloom_share(request, key_bits, 0.65);
+        let bloom = bloom_share(request, key_bits, MOST_BLOOM_SHARE);
         (bloom, 0.03 + 0.02 * ((bloom - 0.4) / 0.25).clamp(0.0, 1.0))
     };
     let shape = narrow_with(request, CounterBits::B8, roomy(KEY_BITS))?;
@@ -279,6 +307,8 @@ pub fn narrow(request: Request) -> Result<Shape, BudgetError> {
     Ok(shape)
 }
 
+/// The largest share of the filter: counters must be left.
+const MOST_BLOOM_SHARE: f64 = 0.65;
 /// Bloom bits per expected key: about 13 lose one key in some hundreds.
 const KEY_BITS: f64 = 12.8;
 

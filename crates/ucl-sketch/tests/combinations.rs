@@ -160,7 +160,7 @@ fn probable_bounds_hold_as_often_as_they_say() {
             insert(&mut sketch, &stream);
             let view = sketch.query_view().unwrap();
             for (key, truth) in exact(&stream) {
-                let (certain, probable) = (view.estimate(&key), view.probable(&key));
+                let (certain, probable) = (view.estimate(&key), view.likely(&key));
                 assert!((probable.lower..=probable.upper).contains(&probable.estimate));
                 if base != Base::CountSketch {
                     assert_eq!(probable, certain);
