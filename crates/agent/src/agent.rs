@@ -1,17 +1,26 @@
 //! The agent itself.
 
+mod exchange;
+
 use std::io;
 
-use ucl_link::{Backoff, Envelope, Identity, Incarnation, Now, Refusal, Reply, Times, Unseen};
-use ucl_sketch::Device;
+use ucl_link::{Envelope, Identity, Incarnation, Now, Times, Unseen};
+use ucl_sketch::{Device, Epochs};
 use ucl_storage::Storage;
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::settings::{AgentError, AgentSettings};
 use crate::spool::Spool;
 
+use self::exchange::Link;
+pub use self::exchange::Request;
+
 /// The number of the last incarnation, should the checkpoint be lost.
 const INCARNATION: &str = "incarnation";
+/// Items of an epoch where the load is not known: the state is of a version that did not watch it.
+const UNWATCHED: u64 = 16_000;
+/// Items after which an epoch that is full, but has no room in the spool, is looked at again.
+const HELD: u64 = 1_000;
 
 /// Counts a stream and keeps its epochs until the collector has them.
 pub struct Agent<S> {
@@ -25,6 +34,8 @@ pub struct Agent<S> {
     next_seq: u64,
     previous: u64,
     items_at_cut: u64,
+    /// Items at which to see whether the epoch is full.
+    look_at: u64,
     started_ms: i64,
     /// How long the open epoch had lasted when this process began to count it, and since when.
     lasted_before_ms: u64,
@@ -56,19 +67,6 @@ struct Finished {
     bytes: Vec<u8>,
 }
 
-/// What is known of the collector.
-#[derive(Debug, Default)]
-struct Link {
-    requests: u64,
-    outstanding: Option<u64>,
-    not_before: u64,
-    window: Option<u64>,
-    backoff: Backoff,
-    /// Items, and when, at the last acknowledgement.
-    acknowledged: (u64, i64),
-    refused: Option<String>,
-}
-
 /// What an agent found in its folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resumed {
@@ -76,17 +74,6 @@ pub struct Resumed {
     pub position: Vec<u8>,
     /// When that was, in milliseconds since 1970; `None` for a new stream.
     pub written_ms: Option<i64>,
-}
-
-/// Bytes for the collector.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// Which one, for [`Agent::on_reply`].
-    pub id: u64,
-    /// Who sends it.
-    pub identity: Identity,
-    /// Envelopes laid end to end.
-    pub body: Vec<u8>,
 }
 
 /// How an agent is doing.
@@ -121,7 +108,7 @@ impl<S: Storage> Agent<S> {
     /// # Errors
     /// If the folder cannot be used, or belongs to another stream or configuration.
     pub fn open(mut storage: S, settings: AgentSettings, now: Now, nonce: u64) -> Result<(Self, Resumed), AgentError> {
-        let fresh = Device::new(settings.config)?.with_buffer(settings.buffer_bytes);
+        let fresh = settings.device()?;
         settings.check(&fresh)?;
         let bytes = storage.read(checkpoint::FILE)?;
         let stored = bytes.as_deref().and_then(Checkpoint::from_bytes);
@@ -144,7 +131,7 @@ impl<S: Storage> Agent<S> {
         if found != wanted {
             return Err(AgentError::OtherStream { found, wanted });
         }
-        let device = Device::from_bytes(&checkpoint.device)?;
+        let device = Device::from_bytes(&checkpoint.device)?.with_buffer(settings.buffer_bytes);
         if *device.config() != settings.config {
             return Err(AgentError::OtherConfig);
         }
@@ -159,6 +146,7 @@ impl<S: Storage> Agent<S> {
         agent.items_at_cut = checkpoint.items_at_cut;
         agent.started_ms = checkpoint.started_ms;
         agent.lasted_before_ms = checkpoint.lasted_ms;
+        agent.look();
         agent.unseen = checkpoint.unseen;
         agent.position.clone_from(&checkpoint.position);
         agent.items_at_checkpoint = agent.device.items();
@@ -174,7 +162,7 @@ impl<S: Storage> Agent<S> {
         spool: Spool,
         now: Now,
     ) -> Self {
-        Self {
+        let mut agent = Self {
             storage,
             settings,
             incarnation,
@@ -184,6 +172,7 @@ impl<S: Storage> Agent<S> {
             next_seq: 0,
             previous: 0,
             items_at_cut: 0,
+            look_at: 0,
             started_ms: now.wall_ms,
             lasted_before_ms: 0,
             counting_since: now.mono_ms,
@@ -196,10 +185,12 @@ impl<S: Storage> Agent<S> {
             finishing: false,
             checkpoint_at: now.mono_ms,
             items_at_checkpoint: 0,
-            link: Link { acknowledged: (0, now.wall_ms), ..Link::default() },
+            link: Link::new(now),
             trouble: None,
             gaps: 0,
-        }
+        };
+        agent.look();
+        agent
     }
 
     /// Inserts one item.
@@ -227,8 +218,30 @@ impl<S: Storage> Agent<S> {
 
     /// Items until the epoch is full: call [`Agent::advance`] after so many, or more often.
     pub fn items_until_cut(&self) -> u64 {
-        let inserted = self.device.items() - self.items_at_cut;
-        self.settings.cut_items.saturating_sub(inserted).max(1)
+        self.look_at.saturating_sub(self.device.items()).max(1)
+    }
+
+    /// Items that the open epoch takes before it needs to be looked at again; 0 if it is full.
+    fn room(&self) -> u64 {
+        let up_to = |most: u64| most.saturating_sub(self.device.items() - self.items_at_cut);
+        match self.settings.epochs {
+            Epochs::ByLoad => self.device.room().unwrap_or_else(|| up_to(UNWATCHED)),
+            Epochs::Every(items) => up_to(items),
+            Epochs::Open => u64::MAX,
+        }
+    }
+
+    /// Looks at the open epoch. Returns the room that it has left.
+    fn look(&mut self) -> u64 {
+        let room = self.room();
+        self.look_at = self.device.items().saturating_add(room);
+        room
+    }
+
+    /// Whether the open epoch is full. It is looked at after the same items whether they came one
+    /// by one or in batches.
+    fn is_full(&mut self) -> bool {
+        self.device.items() >= self.look_at && self.look() == 0
     }
 
     /// Whether the input has to wait: the spool is full, and the names of new keys in the open
@@ -255,8 +268,7 @@ impl<S: Storage> Agent<S> {
             self.position = position.to_vec();
         }
         self.collect();
-        let items = self.device.items() - self.items_at_cut;
-        let due = items >= self.settings.cut_items
+        let due = self.is_full()
             || (self.has_news() && self.lasted_ms(now) >= self.settings.cut_ms)
             || self.message_bytes >= self.settings.most_open();
         self.advance_if(due, now)
@@ -292,6 +304,7 @@ impl<S: Storage> Agent<S> {
                 self.settle(|agent| agent.spool_finished())?;
             } else {
                 self.device.hold(true);
+                self.look_at = self.device.items() + HELD;
             }
         }
         let changed = self.device.items() != self.items_at_checkpoint;
@@ -351,6 +364,7 @@ impl<S: Storage> Agent<S> {
         self.previous = Envelope::split(&bytes)?.0.checksum;
         self.next_seq += 1;
         self.items_at_cut = items;
+        self.look();
         self.started_ms = now.wall_ms;
         self.lasted_before_ms = 0;
         self.counting_since = now.mono_ms;
@@ -397,135 +411,6 @@ impl<S: Storage> Agent<S> {
         self.checkpoint_at = now.mono_ms;
         self.items_at_checkpoint = self.device.items();
         Ok(())
-    }
-
-    /// Returns the next request, unless one is under way, the collector asked for a pause, or there
-    /// is nothing to send.
-    ///
-    /// # Errors
-    /// If the spool cannot be read.
-    pub fn request(&mut self, now: Now) -> Result<Option<Request>, AgentError> {
-        if self.link.outstanding.is_some() || now.mono_ms < self.link.not_before {
-            return Ok(None);
-        }
-        let most = self.link.window.unwrap_or(u64::MAX).min(self.settings.request_bytes);
-        let mut body = Vec::new();
-        for entry in self.spool.entries().take_while(|entry| entry.seq < self.committed) {
-            if !body.is_empty() && body.len() as u64 + entry.length > most {
-                break;
-            }
-            body.extend(self.spool.read(&self.storage, entry)?);
-        }
-        if body.is_empty() {
-            return Ok(None);
-        }
-        self.link.requests += 1;
-        self.link.outstanding = Some(self.link.requests);
-        Ok(Some(Request { id: self.link.requests, identity: self.identity(), body }))
-    }
-
-    /// When the next request may be made, by the clock that does not jump.
-    pub fn retry_at(&self) -> u64 {
-        self.link.not_before
-    }
-
-    /// Takes the reply to a request, or why there was none. `random` decides how long to wait after
-    /// a failure, and marks a new incarnation where one begins.
-    ///
-    /// # Errors
-    /// If the disk fails.
-    pub fn on_reply(&mut self, now: Now, id: u64, reply: Result<Reply, String>, random: u64) -> Result<(), AgentError> {
-        if self.link.outstanding != Some(id) {
-            return Ok(());
-        }
-        self.link.outstanding = None;
-        let reply = match reply {
-            Ok(reply) => reply,
-            Err(why) => {
-                self.link.refused = Some(why);
-                self.link.not_before = now.mono_ms + self.link.backoff.failed(random);
-                return Ok(());
-            }
-        };
-        // A collector that is ahead of us has what another sender of this name sent: we were set
-        // back, or copied.
-        let ahead = reply.durable_seq > self.committed;
-        let gone = self.spool.entries().next().map_or(self.committed, |entry| entry.seq);
-        let last = self.spool.entries().find(|entry| entry.seq + 1 == reply.durable_seq);
-        let another = last.is_some_and(|entry| entry.checksum != reply.checksum);
-        let refused = match &reply.refusal {
-            _ if another => Some("another agent sends as this incarnation".to_owned()),
-            _ if ahead => Some("the collector has more epochs of this incarnation than were sent".to_owned()),
-            Some(Refusal::Forked) => Some("another agent sends as this incarnation".to_owned()),
-            Some(Refusal::Ended { why }) => Some(why.clone()),
-            Some(Refusal::Missing) if reply.durable_seq < gone => {
-                Some("the collector has lost epochs that it had acknowledged".to_owned())
-            }
-            _ => None,
-        };
-        if let Some(why) = refused {
-            // What the collector still has of this incarnation stays; what it lost, or never took,
-            // is gone.
-            let lost_its_disk = matches!(reply.refusal, Some(Refusal::Missing)) && !ahead;
-            let items = match (lost_its_disk, reply.durable_seq) {
-                (true, 0) => Some(self.device.items()),
-                (true, _) => None,
-                (false, _) => Some(self.device.items() - self.link.acknowledged.0),
-            };
-            let unseen = Unseen { from_ms: self.link.acknowledged.1, to_ms: now.wall_ms, items };
-            self.link.refused = Some(why);
-            return self.begin_again(now, random, unseen);
-        }
-        self.acknowledge(reply.durable_seq)?;
-        self.link.window = Some(reply.window);
-        let wait = match &reply.refusal {
-            None => {
-                self.link.backoff.succeeded();
-                self.link.refused = None;
-                reply.retry_after_ms
-            }
-            Some(refusal) => {
-                self.link.refused = Some(match refusal {
-                    Refusal::Limit { why } | Refusal::Unavailable { why } | Refusal::Ended { why } => why.clone(),
-                    Refusal::Missing => "epochs are missing".to_owned(),
-                    Refusal::Forked => "forked".to_owned(),
-                });
-                reply.retry_after_ms.max(self.link.backoff.failed(random))
-            }
-        };
-        self.link.not_before = now.mono_ms.saturating_add(wait);
-        Ok(())
-    }
-
-    fn acknowledge(&mut self, durable: u64) -> Result<(), AgentError> {
-        if let Some(entry) = self.spool.entries().take_while(|entry| entry.seq < durable).last() {
-            self.link.acknowledged = (entry.items, entry.ended_ms);
-        }
-        Ok(self.spool.free_below(&mut self.storage, durable)?)
-    }
-
-    /// Goes on as a new incarnation, from nothing.
-    fn begin_again(&mut self, now: Now, nonce: u64, unseen: Unseen) -> Result<(), AgentError> {
-        let number = self.incarnation.number.saturating_add(1);
-        self.incarnation = Incarnation { number, nonce };
-        self.device = Device::new(self.settings.config)?.with_buffer(self.settings.buffer_bytes);
-        (self.messages, self.message_bytes) = (Vec::new(), 0);
-        (self.next_seq, self.previous, self.committed) = (0, 0, 0);
-        (self.items_at_cut, self.items_at_checkpoint) = (0, 0);
-        (self.started_ms, self.lasted_before_ms, self.counting_since) = (now.wall_ms, 0, now.mono_ms);
-        self.unspooled = None;
-        // What was reported as unseen with an epoch that was never taken is lost with it, and is
-        // within the interval.
-        self.unseen = Some(self.unseen.map_or(unseen, |before| before.and(unseen)));
-        self.link.acknowledged = (0, now.wall_ms);
-        // A collector that refuses every incarnation is not asked without a pause.
-        self.link.not_before = now.mono_ms + self.link.backoff.failed(nonce);
-        self.gaps += 1;
-        self.dirty = true;
-        self.settle(|agent| agent.storage.replace(INCARNATION, &number.to_le_bytes()))?;
-        // The old epochs go first: they would stand in the way of the new ones' numbers.
-        self.spool.clear(&mut self.storage)?;
-        self.settle(|agent| agent.commit(now))
     }
 
     /// How the agent is doing.

@@ -3,7 +3,7 @@
 use std::io;
 
 use ucl_link::{LinkError, MAX_ENVELOPE, Name};
-use ucl_sketch::{BuildError, Config, Device, LoadError, ReportRule};
+use ucl_sketch::{BuildError, Config, Device, Epochs, LoadError, ReportRule};
 
 /// Bytes of an open epoch's messages at which the agent ends it early, or, if the spool is full,
 /// asks its input to wait. A quarter of the spool where that is less.
@@ -20,8 +20,9 @@ pub struct AgentSettings {
     pub format: String,
     /// The data plane.
     pub config: Config,
-    /// Items after which an epoch ends.
-    pub cut_items: u64,
+    /// When an epoch ends, beside the time: by load, or after a number of items. A state that was
+    /// written without watching the load keeps to epochs of 16,000 items.
+    pub epochs: Epochs,
     /// Milliseconds after which an epoch with items ends.
     pub cut_ms: u64,
     /// Milliseconds after which the state is written again while an epoch lasts, so that less of a
@@ -39,14 +40,14 @@ pub struct AgentSettings {
 }
 
 impl AgentSettings {
-    /// Settings with every default: epochs of 10 seconds or 16,000 items, a spool of 64 MB.
+    /// Settings with every default: epochs by load, of at most 10 seconds, and a spool of 64 MB.
     pub fn new(tenant: Name, stream: Name, config: Config) -> Self {
         Self {
             tenant,
             stream,
             format: "lines".into(),
             config,
-            cut_items: 16_000,
+            epochs: Epochs::ByLoad,
             cut_ms: 10_000,
             checkpoint_ms: 10_000,
             commit_ms: 500,
@@ -56,6 +57,15 @@ impl AgentSettings {
         }
     }
 
+    /// A device that has counted nothing.
+    pub(crate) fn device(&self) -> Result<Device, BuildError> {
+        let mut device = Device::new(self.config)?.with_buffer(self.buffer_bytes);
+        if self.epochs == Epochs::ByLoad {
+            device.watch_load()?;
+        }
+        Ok(device)
+    }
+
     /// Bytes of an open epoch's messages at which it ends early, or the input waits.
     pub(crate) fn most_open(&self) -> usize {
         MOST_OPEN.min(self.spool_bytes as usize / 4)
@@ -63,7 +73,7 @@ impl AgentSettings {
 
     /// Returns an error if an epoch could not be stored or sent.
     pub(crate) fn check(&self, fresh: &Device) -> Result<(), AgentError> {
-        if self.cut_items == 0 || self.cut_ms == 0 {
+        if self.epochs == Epochs::Every(0) || self.cut_ms == 0 {
             return Err(AgentError::EmptyEpochs);
         }
         if self.config.rule == ReportRule::Paper {

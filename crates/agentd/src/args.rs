@@ -1,5 +1,6 @@
 //! The options of `ucl agent` and `ucl-agent`.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -7,11 +8,12 @@ use std::time::Duration;
 
 use ucl_link::{Client, DURATIONS, Name, parse_duration};
 use ucl_sketch::{Bytes, KeyFormat, Mode, UclSketch};
-use ucl_streams::{Delimiter, Format, OnError, ReadOptions, Source};
+use ucl_streams::{Delimiter, Format, OnError, PacketKey, ReadOptions, Source};
 
 use crate::AgentdError;
 use crate::feed::Input;
 use crate::net::Listener;
+use crate::packets::{self, Capture, Interface};
 
 /// Count streams here and send the counts to a collector (`ucl serve`).
 ///
@@ -24,7 +26,7 @@ use crate::net::Listener;
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Files, `-` for standard input (the default), udp:ADDRESS:PORT or tcp:ADDRESS:PORT for lines
-    /// over the network, or generators (zipf:1.1:ITEMS).
+    /// over the network, packets:INTERFACE for packets (Linux), or generators (zipf:1.1:ITEMS).
     ///
     /// Several inputs are read one after the other, as one stream.
     #[arg(value_name = "INPUT")]
@@ -54,7 +56,8 @@ pub struct Args {
     #[arg(long)]
     pub follow: bool,
 
-    /// What the key is: lines, field:N, csv:COLUMN and others, as in `ucl count` [default: lines].
+    /// What the key is: lines, field:N, csv:COLUMN and others, as in `ucl count` [default: lines;
+    /// of packets, pcap].
     #[arg(short, long, value_name = "FORMAT", help_heading = "Reading")]
     pub format: Option<Format>,
 
@@ -86,9 +89,10 @@ pub struct Args {
     #[arg(long, value_name = "MODE", default_value = "delta", help_heading = "Counting")]
     pub mode: Mode,
 
-    /// End an epoch after N items.
-    #[arg(long, value_name = "N", default_value = "16000", help_heading = "Counting")]
-    pub cut_items: NonZeroU64,
+    /// End an epoch after N items [default: before the sketch holds more keys than it can tell
+    /// apart].
+    #[arg(long, value_name = "N", help_heading = "Counting")]
+    pub cut_items: Option<NonZeroU64>,
 
     /// End an epoch after this time: 500ms, 10s, 2m.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time, help_heading = "Counting")]
@@ -102,6 +106,10 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", default_value = "64MB")]
     pub spool: Bytes,
 
+    /// Memory of the system for packets that wait, for each interface.
+    #[arg(long, value_name = "SIZE", default_value = "16MB", help_heading = "Reading")]
+    pub ring: Bytes,
+
     /// Tell of every acknowledgement.
     #[arg(short, long)]
     pub verbose: bool,
@@ -112,7 +120,8 @@ Examples:
   tail -F access.log | ucl agent --to http://127.0.0.1:7070 --stream web-1 --format field:7
   ucl agent --to http://127.0.0.1:7070 --stream web-1 --follow access.log --format combined:path
   ucl agent --to http://127.0.0.1:7070 --stream a=/var/log/a.log --stream b=/var/log/b.log --follow
-  ucl agent --to http://127.0.0.1:7070 --stream syslog udp:127.0.0.1:5140 --format field:3";
+  ucl agent --to http://127.0.0.1:7070 --stream syslog udp:127.0.0.1:5140 --format field:3
+  ucl agent --to http://127.0.0.1:7070 --stream gate-1 packets:eth0 --format pcap:src/24 --weight bytes";
 
 /// A stream, and its input if it has one of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,13 +186,13 @@ impl Args {
                 return Err(AgentdError::usage(format!("the stream {name} is named twice")));
             }
             let inputs = match input {
-                Some(input) => vec![named(input)?],
+                Some(input) => vec![self.named(input)?],
                 None if self.stream.len() > 1 => {
                     let why = format!("with several streams, each needs an input: --stream {name}=INPUT");
                     return Err(AgentdError::usage(why));
                 }
                 None if self.inputs.is_empty() => vec![Input::Source(Source::Stdin)],
-                None => self.inputs.iter().map(named).collect::<Result<_, _>>()?,
+                None => self.inputs.iter().map(|input| self.named(input)).collect::<Result<_, _>>()?,
             };
             if input.is_some() && !self.inputs.is_empty() {
                 return Err(AgentdError::usage("give inputs either as --stream NAME=INPUT, or at the end, not both"));
@@ -195,12 +204,38 @@ impl Args {
         Ok(streams)
     }
 
+    /// The input of this name. An interface is open from now on.
+    fn named(&self, text: &OsString) -> Result<Input, AgentdError> {
+        match text.to_str() {
+            Some(text) if Listener::is_named(text) => text.parse().map(Input::Net).map_err(AgentdError::usage),
+            Some(text) if Interface::is_named(text) => {
+                let interface: Interface = text.parse().map_err(AgentdError::usage)?;
+                let opened = Capture::open(interface, self.ring.0);
+                let capture = opened.map_err(|error| {
+                    AgentdError::Input(format!("cannot open {text}: {error}{}", packets::advice(&error)))
+                })?;
+                Ok(Input::Packets(RefCell::new(capture)))
+            }
+            Some(text) => text.parse().map(Input::Source).map_err(AgentdError::usage),
+            // No generator or address has such a name, and any file may.
+            None => Ok(Input::Source(Source::Path(text.into()))),
+        }
+    }
+
     fn read_options(&self, inputs: &[Input]) -> Result<ReadOptions, AgentdError> {
         let own = inputs.iter().find_map(|input| match input {
             Input::Source(source) => source.own_format(),
             Input::Net(_) => None,
+            Input::Packets(_) => Some(Format::Pcap(vec![PacketKey::default()])),
         });
         let format = self.format.clone().or(own).unwrap_or_default();
+        let packets = inputs.iter().filter(|input| matches!(input, Input::Packets(_))).count();
+        if packets > 0 && !matches!(format, Format::Pcap(_)) {
+            return Err(AgentdError::usage(format!("packets have no {format}: use --format pcap:src or the like")));
+        }
+        if packets > 0 && inputs.len() > 1 {
+            return Err(AgentdError::usage("packets never end: give each interface a stream, as --stream NAME=INPUT"));
+        }
         let weight = self.weight.as_deref().map(|text| format.parse_weight(text)).transpose();
         let options = ReadOptions {
             weight: weight.map_err(AgentdError::usage)?,
@@ -227,15 +262,6 @@ impl Args {
             KeyFormat::Fixed(bytes) => builder.key_bytes(bytes.into()),
             KeyFormat::Digest | KeyFormat::Code(_) => builder,
         }
-    }
-}
-
-fn named(text: &OsString) -> Result<Input, AgentdError> {
-    match text.to_str() {
-        Some(text) if Listener::is_named(text) => text.parse().map(Input::Net).map_err(AgentdError::usage),
-        Some(text) => text.parse().map(Input::Source).map_err(AgentdError::usage),
-        // No generator or address has such a name, and any file may.
-        None => Ok(Input::Source(Source::Path(text.into()))),
     }
 }
 

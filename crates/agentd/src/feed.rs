@@ -15,6 +15,7 @@ use ucl_streams::{Batch, BatchBuf, Ended, OnError, ReadError, ReadOptions, ReadS
 
 use crate::log::counted;
 use crate::net::Listener;
+use crate::packets::Capture;
 use crate::position::{FileId, Position};
 use crate::tail::{End, Tail};
 
@@ -43,12 +44,13 @@ pub enum Fed {
 }
 
 /// An input of a stream.
-#[derive(Debug)]
 pub enum Input {
     /// A file, standard input or a generator.
     Source(Source),
     /// Lines that come over the network.
     Net(Listener),
+    /// Packets of an interface that is open.
+    Packets(RefCell<Capture>),
 }
 
 /// Reads the inputs of one stream in their order, and then ends.
@@ -93,6 +95,10 @@ impl Feed {
                 Input::Net(listener) => {
                     self.missed(&resume)?;
                     self.listen(listener)?
+                }
+                Input::Packets(capture) => {
+                    self.missed(&resume)?;
+                    self.capture(&mut capture.borrow_mut())?
                 }
             };
             if !outcome || self.stop.load(Relaxed) {
@@ -246,13 +252,22 @@ impl Feed {
         Ok(ended)
     }
 
+    /// Says that the system dropped items that were just sent.
+    fn dropped(&self, items: u64) {
+        let now = Clock::wall_ms();
+        // If nobody listens, the stream has ended.
+        let _ = self.send(Fed::Unseen(Unseen { from_ms: now, to_ms: now, items: Some(items) }));
+    }
+
+    fn capture(&self, capture: &mut Capture) -> Result<bool, Gone> {
+        let name = capture.interface.to_string();
+        let packets = capture.start(Arc::clone(&self.stop), |items| self.dropped(items));
+        let options = ReadOptions { raw: true, ..self.options.clone() };
+        self.pipe(&name, |_, each| read_from(packets, &name, &options, each))
+    }
+
     fn listen(&self, listener: &Listener) -> Result<bool, Gone> {
-        let unseen = |items| {
-            let now = Clock::wall_ms();
-            // If nobody listens, the stream has ended.
-            let _ = self.send(Fed::Unseen(Unseen { from_ms: now, to_ms: now, items: Some(items) }));
-        };
-        match listener.start(Arc::clone(&self.stop), unseen) {
+        match listener.start(Arc::clone(&self.stop), |items| self.dropped(items)) {
             Ok(lines) => {
                 let options = ReadOptions { raw: true, ..self.options.clone() };
                 self.pipe(&listener.to_string(), |_, each| read_from(lines, &listener.to_string(), &options, each))
@@ -297,6 +312,7 @@ impl Input {
         match self {
             Self::Source(source) => source.to_string(),
             Self::Net(listener) => listener.to_string(),
+            Self::Packets(capture) => capture.borrow().interface.to_string(),
         }
     }
 }

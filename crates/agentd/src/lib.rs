@@ -10,6 +10,7 @@ mod args;
 mod feed;
 mod log;
 mod net;
+mod packets;
 mod position;
 mod run;
 mod tail;

@@ -8,12 +8,14 @@ use std::thread::JoinHandle;
 
 use ucl_agent::{Agent, AgentError, AgentSettings, Request, Status, stored_config};
 use ucl_link::{Client, ClientError, Clock};
+use ucl_sketch::Epochs;
 use ucl_storage::Folder;
-use ucl_streams::ReadOptions;
+use ucl_streams::{ReadOptions, Source};
 
 use crate::args::{Args, Stream};
-use crate::feed::Feed;
+use crate::feed::{Feed, Input};
 use crate::log::{Log, counted};
+use crate::packets::drop_privileges;
 use crate::position::Position;
 use crate::worker::{Answered, Outcome, Worker, random};
 
@@ -62,10 +64,32 @@ impl AgentdError {
 /// If the options cannot be used, or a stream's disk fails. Other streams are counted to their end.
 pub fn run(args: &Args, stop: &Arc<AtomicBool>) -> Result<Vec<Outcome>, AgentdError> {
     let client = args.client()?;
+    count(args, &client, open(args)?, stop)
+}
+
+/// Opens what needs privileges, and gives them up if any input did. Call it before threads are
+/// started: each has privileges of its own.
+fn open(args: &Args) -> Result<Vec<Stream>, AgentdError> {
     let streams = args.streams()?;
+    let inputs = || streams.iter().flat_map(|stream| &stream.inputs);
+    if inputs().any(|input| matches!(input, Input::Packets(_))) {
+        let files = inputs().any(|input| matches!(input, Input::Source(Source::Path(_))));
+        let ports = inputs().any(|input| matches!(input, Input::Net(_)));
+        drop_privileges(files, ports)
+            .map_err(|error| AgentdError::Input(format!("cannot give up privileges: {error}")))?;
+    }
+    Ok(streams)
+}
+
+fn count(
+    args: &Args,
+    client: &Client,
+    streams: Vec<Stream>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Vec<Outcome>, AgentdError> {
     // Everything that can be wrong is found before anything is counted.
     let opened = streams.into_iter().map(|stream| Opened::new(args, stream)).collect::<Result<Vec<_>, _>>()?;
-    let threads = opened.into_iter().map(|opened| opened.start(args, &client, stop));
+    let threads = opened.into_iter().map(|opened| opened.start(args, client, stop));
     let threads = threads.collect::<Result<Vec<JoinHandle<_>>, _>>()?;
     let outcomes: Vec<_> =
         threads.into_iter().map(|thread| thread.join().unwrap_or(Err(AgentdError::Panicked))).collect();
@@ -78,6 +102,8 @@ pub fn run(args: &Args, stop: &Arc<AtomicBool>) -> Result<Vec<Outcome>, AgentdEr
 /// # Errors
 /// As [`run`], and if an input could not be read to its end.
 pub fn run_and_tell(args: &Args) -> Result<(), AgentdError> {
+    let client = args.client()?;
+    let streams = open(args)?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     ctrlc::set_handler(move || {
@@ -88,7 +114,7 @@ pub fn run_and_tell(args: &Args) -> Result<(), AgentdError> {
     })
     .map_err(std::io::Error::other)?;
     let mut failures = Vec::new();
-    for Outcome { stream, status, failed } in run(args, &stop)? {
+    for Outcome { stream, status, failed } in count(args, &client, streams, &stop)? {
         let Status { items, epochs, waiting, .. } = status;
         let delivered = match waiting {
             0 => "all delivered".to_owned(),
@@ -115,7 +141,7 @@ impl Opened {
     fn new(args: &Args, stream: Stream) -> Result<Self, AgentdError> {
         let name = stream.name.clone();
         let fail = |error: AgentError| AgentdError::Stream { stream: name.to_string(), error };
-        let (mut config, _) = args.builder(stream.keys).plan().map_err(AgentdError::usage)?;
+        let (mut config, epochs) = args.builder(stream.keys).plan().map_err(AgentdError::usage)?;
         let folder = Folder::open(args.state.join(name.as_str())).map_err(|error| fail(error.into()))?;
         // The seed was random, and is the same as long as the stream lives.
         if let Some(stored) = stored_config(&folder).map_err(|error| fail(error.into()))? {
@@ -123,7 +149,7 @@ impl Opened {
         }
         let settings = AgentSettings {
             format: stream.options.format.to_string(),
-            cut_items: args.cut_items.get(),
+            epochs: args.cut_items.map_or(epochs, |items| Epochs::Every(items.get())),
             cut_ms: args.cut_every.as_millis() as u64,
             spool_bytes: args.spool.0 as u64,
             buffer_bytes: (args.memory.0 / 8).clamp(1 << 10, 64 << 10),

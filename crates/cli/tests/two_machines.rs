@@ -101,7 +101,7 @@ fn append(path: &Path, text: &str) {
 #[test]
 fn killed_processes_lose_nothing_and_count_nothing_twice() {
     let out = Folder::new().run("demo --distributed --items 120000 --kills 3 --seed 5").fine();
-    assert!(out.contains("After 12 kills every count is exact"), "{out}");
+    assert!(out.contains("After 12 kills every line is counted once, and "), "{out}");
 }
 
 #[test]
@@ -265,6 +265,76 @@ fn lines_come_over_the_network() {
     agent.signal("-TERM");
     let counted = collector.count(&folder, "y");
     assert!(counted <= sent && counted.is_multiple_of(2), "{counted} of {sent}");
+}
+
+/// Runs a test in a network of its own, where nobody else sends. Returns true inside. The system
+/// may not permit it: then the test says so, and checks nothing.
+#[cfg(target_os = "linux")]
+fn in_a_network_of_its_own(test: &str) -> bool {
+    const INSIDE: &str = "UCL_TEST_INSIDE";
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    let unshare = |command: &str| {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["-rn", "sh", "-c", command]).arg(std::env::current_exe().unwrap());
+        unshare.args(["--exact", test, "--nocapture"]).env(INSIDE, "1");
+        unshare.status().is_ok_and(|status| status.success())
+    };
+    if unshare("ip link set lo up") {
+        assert!(unshare("ip link set lo up && exec \"$0\" \"$@\""), "{test} failed inside");
+    } else {
+        eprintln!("{test}: not checked, because a network namespace is not permitted here");
+    }
+    false
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn packets_are_counted_where_they_pass_and_privileges_are_given_up() {
+    if !in_a_network_of_its_own("packets_are_counted_where_they_pass_and_privileges_are_given_up") {
+        return;
+    }
+    const SENT: u64 = 5_000;
+    let folder = Folder::with("a.log", "x\n");
+    let collector = Collector::start(&folder, "127.0.0.1:0", None);
+    let streams = "--stream n=packets:lo --format pcap:dstport";
+    let agent = Process(collector.agent(&folder, streams).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let socket = || std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (sink, sender) = (socket(), socket());
+    let [first, port] = [socket(), sink].map(|socket| socket.local_addr().unwrap());
+    // What passes before the agent listens is not seen: so it is sent until some of it was counted.
+    let mut sent = 0;
+    wait(
+        || {
+            sender.send_to(b"hello", first).unwrap();
+            sent += 1;
+            collector.count(&folder, &first.port().to_string()) > 0
+        },
+        || "no packet was counted".into(),
+    );
+    for _ in 0..SENT {
+        sender.send_to(b"hello", port).unwrap();
+    }
+    collector.wait_for(&folder, &port.port().to_string(), SENT);
+    assert!(collector.count(&folder, &first.port().to_string()) <= sent);
+    let threads = std::fs::read_dir(format!("/proc/{}/task", agent.0.id())).unwrap();
+    let statuses: Vec<String> =
+        threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("status")).unwrap()).collect();
+    assert!(statuses.len() >= 3, "it has threads");
+    for status in statuses {
+        assert!(status.contains("CapEff:\t0000000000000000\nCapBnd"), "{status}");
+        assert!(status.contains("NoNewPrivs:\t1\n"), "{status}");
+    }
+    agent.signal("-TERM");
+    // Not the packets of an interface.
+    let wrong = |arguments: &str| {
+        folder.run(&format!("agent --to http://127.0.0.1:1 --token t --state other {arguments}")).failed(2)
+    };
+    insta::assert_snapshot!(wrong("--stream a packets:lo --format field:2"), @"ucl: packets have no field:2: use --format pcap:src or the like");
+    insta::assert_snapshot!(wrong("--stream a packets:lo a.log"), @"ucl: packets never end: give each interface a stream, as --stream NAME=INPUT");
+    let missing = folder.run("agent --to http://127.0.0.1:1 --token t --stream a packets:nosuch0").failed(1);
+    insta::assert_snapshot!(missing, @"ucl: cannot open packets:nosuch0: No such device (os error 19)");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use ucl_agent::{Agent, AgentError, AgentSettings, Request};
 use ucl_collector::{Collector, CollectorError, CollectorSettings, Limits, Part, Selection, StreamInfo};
 use ucl_link::{Envelope, Identity, Now, Reply, Unseen};
-use ucl_sketch::{Base, BloomKind, Config, CounterBits, HeavyKind, ReportRule, Settings, Shape, UclSketch};
+use ucl_sketch::{Base, BloomKind, Config, CounterBits, Epochs, HeavyKind, ReportRule, Settings, Shape, UclSketch};
 use ucl_storage::SimDisk;
 
 const KEYS: u32 = 40;
@@ -637,7 +637,7 @@ fn run(seed: u64, tally: &mut Tally) {
         let stream: ucl_link::Name = format!("s{number}").parse().unwrap();
         let config = config(seed_of(&stream));
         let settings = AgentSettings {
-            cut_items: 10 + rng.below(40),
+            epochs: if rng.chance(2) { Epochs::ByLoad } else { Epochs::Every(10 + rng.below(40)) },
             cut_ms: 5_000 + rng.below(20_000),
             checkpoint_ms: 1 + rng.below(30_000),
             commit_ms: rng.below(20_000),

@@ -106,7 +106,7 @@ impl<K: Key> Builder<K> {
         let (config, epochs) = self.plan()?;
         let mut device = Device::new(config)?;
         if epochs == Epochs::ByLoad {
-            device.plane.watch_load()?;
+            device.watch_load()?;
         }
         Ok(device)
     }
@@ -122,6 +122,17 @@ impl Device {
         let (sender, messages) = channel();
         let encoder = Encoder::new(0, config, out(sender))?;
         Ok(Self::assemble(plane, encoder, messages, None))
+    }
+
+    /// Watches the load of epochs, so that [`Device::room`] can tell when they should end. For a
+    /// device that has counted nothing yet; it takes a few hundred bytes of its own, which
+    /// [`Builder::plan`] leaves room for where it answers [`Epochs::ByLoad`]. A mirrored table has
+    /// no load.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn watch_load(&mut self) -> Result<(), BuildError> {
+        Ok(self.plane.watch_load()?)
     }
 
     #[cfg(feature = "state")]
