@@ -18,6 +18,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   test             all checks: text and links, formatting, lints, rustdoc, all tests, packages, Python
+  text             the text checks alone: line lengths, links, pages of the book
   explore FROM TO  all tests once for each seed in this range: other random cases for the property tests
   explore checks N random programs against exact counts until N keys are checked, with overflow checks
   explore simulation N
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let result = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test(),
+        ["text"] => text::check(),
         ["explore", "checks", number] => checks(number),
         ["explore", "simulation", number] => simulation(number),
         ["explore", "python"] => python::explore(),
@@ -97,8 +99,9 @@ fn test() -> Result<()> {
     text::check()?;
     cargo("fmt --all --check")?;
     cargo("clippy --workspace --all-targets --locked -- -D warnings")?;
-    // The library alone, without what is optional; the workspace has it all.
+    // The library and the tool, without what is optional; the workspace has it all.
     cargo("clippy -p ucl-sketch --no-default-features --all-targets --locked -- -D warnings")?;
+    cargo("clippy -p ucl-cli --no-default-features --locked -- -D warnings")?;
     cargo_with("doc --workspace --no-deps --locked", &[("RUSTDOCFLAGS", "-D warnings")])?;
     cargo("test --workspace --locked --no-fail-fast")?;
     // By now everything has been downloaded, so that a machine without a network passes too.
