@@ -182,7 +182,11 @@ pub fn run(items: u64, seed: u64, kills: u64) -> anyhow::Result<()> {
     let waiting = Instant::now();
     while collected(&client, &about).unwrap_or(0) < written {
         if waiting.elapsed() > PATIENCE {
-            bail!("{} lines were written, but the collector has counted {}", written, collected(&client, &about).unwrap_or(0));
+            bail!(
+                "{} lines were written, but the collector has counted {}",
+                written,
+                collected(&client, &about).unwrap_or(0)
+            );
         }
         std::thread::sleep(PAUSE);
     }
