@@ -67,16 +67,16 @@ struct Finished {
     bytes: Vec<u8>,
 }
 
-/// What an agent found in its folder.
+/// State of an agent's folder when it was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resumed {
-    /// Where the input was when the state was written; empty if there was none.
+    /// Position of the input when the state was written; empty if there was none.
     pub position: Vec<u8>,
-    /// When that was, in milliseconds since 1970; `None` for a new stream.
+    /// Time when the state was written, in milliseconds since 1970; `None` for a new stream.
     pub written_ms: Option<i64>,
 }
 
-/// How an agent is doing.
+/// Progress and health of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The incarnation.
@@ -91,13 +91,13 @@ pub struct Status {
     pub waiting: usize,
     /// Bytes of the spool.
     pub spool_bytes: u64,
-    /// Whether epochs are not ended any more because the spool is full.
+    /// True if epochs are no longer ended because the spool is full.
     pub holding: bool,
     /// Times that counts were given up, since the process began.
     pub gaps: u64,
-    /// What is wrong with the disk, if anything is.
+    /// Error of the disk, if there is one.
     pub trouble: Option<String>,
-    /// Why the collector refused the last request, if it did.
+    /// Reason why the collector refused the last request, if it did.
     pub refused: Option<String>,
 }
 
@@ -244,8 +244,8 @@ impl<S: Storage> Agent<S> {
         self.device.items() >= self.look_at && self.look() == 0
     }
 
-    /// Whether the input has to wait: the spool is full, and the names of new keys in the open
-    /// epoch take more than [`MOST_OPEN`](crate::MOST_OPEN) bytes. Acknowledgements end it.
+    /// Returns true if the input has to wait: the spool is full, and the names of new keys in the
+    /// open epoch take more than [`MOST_OPEN`](crate::MOST_OPEN) bytes. Acknowledgements end it.
     pub fn is_stalled(&mut self) -> bool {
         self.collect();
         self.message_bytes >= self.settings.most_open()
@@ -413,7 +413,7 @@ impl<S: Storage> Agent<S> {
         Ok(())
     }
 
-    /// How the agent is doing.
+    /// Returns progress and health of the agent.
     pub fn status(&self) -> Status {
         Status {
             incarnation: self.incarnation,
@@ -434,7 +434,7 @@ impl<S: Storage> Agent<S> {
         self.device.config()
     }
 
-    /// Where the input goes on.
+    /// Returns the position where the input continues.
     pub fn position(&self) -> &[u8] {
         &self.position
     }

@@ -24,13 +24,13 @@ pub(crate) struct Checkpoint {
     pub previous: u64,
     /// Items at the last cut.
     pub items_at_cut: u64,
-    /// When the open epoch began, and how long it has lasted.
+    /// Time when the open epoch began; the next field is its duration so far.
     pub started_ms: i64,
     pub lasted_ms: u64,
-    /// When this was written.
+    /// Time when this was written.
     pub written_ms: i64,
     pub unseen: Option<Unseen>,
-    /// Where the input is.
+    /// Position of the input.
     pub position: Vec<u8>,
     /// Messages of the open epoch.
     pub messages: Vec<Vec<u8>>,
@@ -47,7 +47,7 @@ impl Checkpoint {
         bytes
     }
 
-    /// What [`Checkpoint::to_bytes`] wrote; `None` if it was damaged.
+    /// Reads what [`Checkpoint::to_bytes`] wrote; `None` if it was damaged.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (content, checksum) = bytes.split_last_chunk::<8>()?;
         if xxh3_64(content) != u64::from_le_bytes(*checksum) {

@@ -12,16 +12,16 @@ pub const MOST_OPEN: usize = 4 << 20;
 /// Settings of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentSettings {
-    /// Whose stream it is.
+    /// Tenant that owns the stream.
     pub tenant: Name,
     /// The stream.
     pub stream: Name,
-    /// How keys are read, for whoever shows them.
+    /// Format that keys are read in, for whoever shows them.
     pub format: String,
     /// The data plane.
     pub config: Config,
-    /// When an epoch ends, beside the time: by load, or after a number of items. A state that was
-    /// written without watching the load keeps to epochs of 16,000 items.
+    /// Rule for when an epoch ends, apart from time: by load, or after a number of items. A state
+    /// that was written without watching the load keeps to epochs of 16,000 items.
     pub epochs: Epochs,
     /// Milliseconds after which an epoch with items ends.
     pub cut_ms: u64,
@@ -93,50 +93,50 @@ impl AgentSettings {
     }
 }
 
-/// Why an agent cannot start or go on. What was acknowledged is safe.
+/// Error of an agent that cannot start or go on. What was acknowledged is safe.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
     /// The disk failed: start the agent again, and it goes on from its checkpoint.
     #[error("the agent's folder: {0}")]
     Storage(#[from] io::Error),
-    /// Mend the sizes.
+    /// The device could not be built with these sizes.
     #[error(transparent)]
     Build(#[from] BuildError),
     /// The state is of another version or configuration.
     #[error("the agent's state: {0}")]
     Load(#[from] LoadError),
-    /// Give the agent a folder of its own, or the settings it had.
+    /// The folder belongs to another stream, or to other settings.
     #[error("the folder holds the state of {found}, but this is {wanted}: use another folder")]
     OtherStream {
-        /// The folder's.
+        /// Stream of the folder.
         found: String,
-        /// The agent's.
+        /// Stream of this agent.
         wanted: String,
     },
-    /// Keep the sizes, seed and report rule, or start with an empty folder.
+    /// The folder belongs to a sketch with other sizes, seed or report rule.
     #[error(
         "the folder holds the state of a sketch with other sizes, seed or rule: use another folder, or the same settings"
     )]
     OtherConfig,
-    /// Give it more room.
+    /// The spool is too small for the epochs of this sketch.
     #[error("a spool of {spool} bytes is too small: this sketch needs at least {least}")]
     SmallSpool {
-        /// As set.
+        /// Size of the spool as set.
         spool: u64,
         /// The least for this sketch.
         least: u64,
     },
-    /// Make the sketch smaller.
+    /// An epoch of this sketch is larger than a request may be.
     #[error("an epoch of this sketch may take {epoch} bytes, but at most {MAX_ENVELOPE} can be sent")]
     LargeEpochs {
         /// The most an epoch may take.
         epoch: u64,
     },
-    /// Choose at least one item, and one millisecond.
+    /// The limits of an epoch are 0: it needs at least one item and one millisecond.
     #[error("epochs need at least 1 item and 1 ms")]
     EmptyEpochs,
-    /// Choose another rule.
+    /// The report rule of the paper does not work with a spool.
     #[error(
         "the report rule 'paper' sends keys again without end, which an outage has no room for: choose new, refresh or rotate"
     )]

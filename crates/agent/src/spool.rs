@@ -36,7 +36,7 @@ pub(crate) struct Entry {
     pub seq: u64,
     /// Items of the incarnation up to its end.
     pub items: u64,
-    /// When it ended.
+    /// Time when the epoch ended.
     pub ended_ms: i64,
     pub checksum: u64,
     file: u64,
@@ -194,7 +194,7 @@ impl Spool {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Whether so many bytes more are within the capacity.
+    /// Returns true if this many more bytes fit the capacity.
     pub fn has_room(&self, bytes: u64) -> bool {
         self.bytes() + bytes <= self.capacity
     }

@@ -85,7 +85,7 @@ pub struct Args {
     #[arg(short, long, value_name = "SIZE", default_value = "64KB", help_heading = "Counting")]
     pub memory: Bytes,
 
-    /// How to count: delta, em or another mode of `ucl count`.
+    /// Counting mode: delta, em or another mode of `ucl count`.
     #[arg(long, value_name = "MODE", default_value = "delta", help_heading = "Counting")]
     pub mode: Mode,
 
@@ -128,7 +128,7 @@ Examples:
 pub struct StreamSpec {
     /// The stream's name.
     pub name: Name,
-    /// Its input.
+    /// Input of the stream.
     pub input: Option<OsString>,
 }
 

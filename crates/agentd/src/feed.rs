@@ -22,18 +22,18 @@ use crate::tail::{End, Tail};
 /// How often a followed file that is not there is looked for.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What comes from an input.
+/// Message of the thread that reads an input.
 pub enum Fed {
     /// Items, and where the input was before them.
     Items {
         /// The items.
         items: BatchBuf,
-        /// Where the first one is.
+        /// Position of the first item.
         before: Position,
         /// A byte after the last one from which reading can start.
         mark: Option<u64>,
     },
-    /// Where the input is.
+    /// Position of the input.
     At(Position),
     /// Items were lost.
     Unseen(Unseen),
@@ -58,9 +58,9 @@ pub struct Feed {
     pub inputs: Vec<Input>,
     pub options: ReadOptions,
     pub follow: bool,
-    /// Where to go on.
+    /// Position to continue at.
     pub resume: Position,
-    /// When that was written.
+    /// Time when that position was written.
     pub written_ms: Option<i64>,
     pub to: SyncSender<Fed>,
     pub stop: Arc<AtomicBool>,

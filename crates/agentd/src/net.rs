@@ -64,7 +64,7 @@ impl fmt::Display for Listener {
 }
 
 impl Listener {
-    /// Whether an input's name is that of a place to listen.
+    /// Returns true if the input's name starts like an address to listen on.
     pub fn is_named(text: &str) -> bool {
         text.starts_with("udp:") || text.starts_with("tcp:")
     }

@@ -30,7 +30,7 @@ const LONGEST: usize = 15;
 pub struct Interface(String);
 
 impl Interface {
-    /// Whether a text is meant to name one.
+    /// Returns true if the input's name starts like one of an interface.
     pub fn is_named(text: &str) -> bool {
         text.starts_with(PREFIX)
     }

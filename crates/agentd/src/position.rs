@@ -21,7 +21,7 @@ pub struct Position {
     pub mark: u64,
     /// Items from there on that are counted.
     pub items: u64,
-    /// Whether the input was read to its end.
+    /// True if the input was read to its end.
     pub done: bool,
 }
 
@@ -31,17 +31,17 @@ impl Position {
         Self { input: input.into(), file, ..Self::default() }
     }
 
-    /// Where the input is after some more items.
+    /// Returns the position after this many more items.
     pub fn after(&self, items: u64) -> Self {
         Self { items: self.items + items, ..self.clone() }
     }
 
-    /// As bytes, for a checkpoint.
+    /// Encodes the position for a checkpoint.
     pub fn to_bytes(&self) -> Vec<u8> {
         postcard::to_stdvec(self).unwrap_or_default()
     }
 
-    /// What [`Position::to_bytes`] wrote. An empty one is the start of everything.
+    /// Reads what [`Position::to_bytes`] wrote. An empty one is the start of everything.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         if bytes.is_empty() { Some(Self::default()) } else { postcard::from_bytes(bytes).ok() }
     }
@@ -65,18 +65,18 @@ impl FileId {
         Ok(Self { device, number, head_bytes: head.len() as u16, head: xxh3_64(&head) })
     }
 
-    /// Whether more of the first bytes would make it safer.
+    /// Returns true if knowing more of the first bytes would make it safer.
     pub fn is_short(&self) -> bool {
         usize::from(self.head_bytes) < HEAD
     }
 
-    /// Whether this is the file. It may have grown since.
+    /// Returns true if the position is one in this file. It may have grown since.
     pub fn is(&self, file: &File) -> io::Result<bool> {
         let head = head(file, self.head_bytes.into())?;
         Ok((self.device, self.number) == numbers(&file.metadata()?) && self.head == xxh3_64(&head))
     }
 
-    /// Whether the file of this name has the same number.
+    /// Returns true if the file of this name has the same number.
     pub fn has_number_of(&self, path: &Path) -> bool {
         std::fs::metadata(path).is_ok_and(|about| numbers(&about) == (self.device, self.number))
     }

@@ -22,7 +22,7 @@ use crate::worker::{Answered, Outcome, Worker, random};
 /// Batches of items that wait.
 const BATCHES: usize = 4;
 
-/// Why the agent does not run.
+/// Error of an agent that does not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentdError {
@@ -37,7 +37,7 @@ pub enum AgentdError {
     Stream {
         /// The stream.
         stream: String,
-        /// What is wrong.
+        /// Error of the stream.
         error: AgentError,
     },
     /// An input could not be read to its end. What came before is counted.
@@ -96,8 +96,8 @@ fn count(
     outcomes.into_iter().collect()
 }
 
-/// What `ucl agent` does: [`run`] until the inputs end or a signal comes, and then tell how it
-/// went.
+/// Runs the command `ucl agent`: calls [`run`] until the inputs end or a signal comes, and then
+/// prints a summary.
 ///
 /// # Errors
 /// As [`run`], and if an input could not be read to its end.

@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How long a file that was moved away is read on: whoever writes it has to open the new one first.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Why a file came to its end.
+/// Reason why a file came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// There is no more, and nobody waits for it.
@@ -25,7 +25,7 @@ pub enum End {
     Truncated = 2,
 }
 
-/// What a [`Tail`] came to, once it was read to its end.
+/// Reason why a [`Tail`] ended, known once it was read to its end.
 #[derive(Clone, Debug, Default)]
 pub struct Ending(Arc<AtomicU8>);
 

@@ -20,17 +20,17 @@ const WAIT: Duration = Duration::from_millis(50);
 /// How long a stopped agent tries to deliver what it has.
 const DRAIN_MS: u64 = 5_000;
 
-/// What the collector said to a request.
+/// Reply of the collector to a request, with the request's number.
 pub type Answered = (u64, Result<Reply, String>);
 
-/// How a stream ended.
+/// Result of a stream that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The stream.
     pub stream: Name,
-    /// How the agent was doing.
+    /// Last progress and health of the agent.
     pub status: Status,
-    /// Why its input ended too early, if it did.
+    /// Error that ended the input too early, if there was one.
     pub failed: Option<String>,
 }
 

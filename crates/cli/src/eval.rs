@@ -403,7 +403,7 @@ fn method_name(text: &str) -> Result<String, String> {
 enum ShapeChoice {
     /// The paper's for Retail, for every method.
     Paper,
-    /// Of the UCL-sketch; its bytes are the other methods' budget.
+    /// Shape of the UCL-sketch; its bytes are the other methods' budget.
     ByHand(Shape),
 }
 

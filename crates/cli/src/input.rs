@@ -14,7 +14,7 @@ use crate::fail::{Usage, harmless};
 use crate::infer::{Inferred, infer};
 use crate::show::counted;
 
-/// What to read, and how.
+/// Options of all commands that read inputs.
 #[derive(Clone, clap::Args)]
 pub struct InputArgs {
     /// Files, folders, patterns such as 'logs/*.gz', `-` for standard input (the default), or
@@ -154,7 +154,8 @@ impl InputArgs {
         Ok(found.sources)
     }
 
-    /// How to read. Generators bring their own format; all keys must be of one.
+    /// Returns the options for reading these sources. Generators bring their own format; all keys
+    /// must be of one.
     pub fn read_options(&self, sources: &[Source], seed: u64) -> Result<ReadOptions, Usage> {
         let format = self.common_format(sources)?;
         let weight = self.weight.as_deref().map(|text| format.parse_weight(text)).transpose();
@@ -186,7 +187,7 @@ impl InputArgs {
         Ok(options)
     }
 
-    /// Whether the first row of a table is a header, if that was said.
+    /// Returns true if the first row of a table is a header, and `None` if that was not said.
     pub fn header_row(&self) -> Option<bool> {
         (self.header || self.no_header).then_some(self.header)
     }
@@ -237,7 +238,7 @@ pub fn check_files(sources: &[Source], options: &ReadOptions) -> anyhow::Result<
     Ok(())
 }
 
-/// What to do about an error, to be said behind it.
+/// Returns the advice that is printed behind an error.
 pub fn remedy(error: &ReadErrorKind) -> String {
     match error {
         ReadErrorKind::Bad(record) => match record.reason {
@@ -290,7 +291,7 @@ fn quoted(name: &str) -> String {
     if name.chars().all(plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', "'\\''")) }
 }
 
-/// What has to be said about the reading beside its result.
+/// Prints the notes about reading that belong beside its result.
 pub fn notes(summary: &ReadSummary) {
     if let Some(header) = &summary.assumed_header {
         let input = harmless(&header.input);

@@ -12,7 +12,7 @@ use crate::fail::Usage;
 /// A key in both forms. In JSON it has the fields of [`KeyData`].
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// For a terminal: `hex:…` where the key is not plain text.
+    /// Text for a terminal: `hex:…` where the key is not plain text.
     pub shown: String,
     /// For programs, where that differs.
     data: Option<Vec<u8>>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use ucl_streams::{Progress, Source};
 
-/// How far reading has come, as a person sees it.
+/// Progress bar of reading.
 pub struct Bar {
     bar: ProgressBar,
     progress: Arc<Progress>,
@@ -73,7 +73,7 @@ impl Bar {
         self.bar.suspend(f)
     }
 
-    /// Takes the bar away.
+    /// Removes the bar from the screen.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }

@@ -76,7 +76,7 @@ pub fn figure(x: f64) -> String {
     }
 }
 
-/// At most `most` columns of a screen, cut off with an ellipsis.
+/// Cuts a text to at most `most` columns of a screen, ending in an ellipsis.
 pub fn shorten(text: &str, most: usize) -> String {
     if text.width() <= most {
         return text.to_owned();

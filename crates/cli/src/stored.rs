@@ -8,7 +8,7 @@ use ucl_streams::{Delimiter, Format};
 
 use crate::input::InputArgs;
 
-/// What `count` writes on a sketch, by name.
+/// Label of a sketch that holds the format of its keys.
 pub const FORMAT: &str = "format";
 pub const WEIGHT: &str = "weight";
 pub const MEMORY: &str = "memory";
@@ -20,26 +20,26 @@ pub const QUOTES: &str = "quotes";
 /// A sketch from a file.
 pub struct Stored {
     pub sketch: UclSketch,
-    /// How its records were read.
+    /// Rules for reading its records.
     pub reading: Reading,
-    /// Whether its tables have a header row, if that was said.
+    /// True if its tables have a header row; `None` if that was not said.
     pub header: Option<bool>,
     /// The character between the columns of its tables, if that was said.
     pub delimiter: Option<Delimiter>,
-    /// Whether quotes in its tables are ordinary characters.
+    /// True if quotes in its tables are ordinary characters.
     pub no_quotes: bool,
     /// The memory it was made for.
     pub budget: usize,
 }
 
-/// How records become keys and weights.
+/// Rules for turning records into keys and weights.
 #[derive(Clone, Debug)]
 pub struct Reading {
-    /// Where the key is.
+    /// Format, which says where the key is.
     pub format: Format,
-    /// Where the weight is.
+    /// Place of the weight.
     pub weight: Option<String>,
-    /// What weights are multiplied by.
+    /// Factor for weights.
     pub scale: Option<NonZeroU64>,
 }
 
@@ -63,7 +63,7 @@ impl Reading {
 /// An option that was not the same both times.
 #[derive(Debug)]
 pub struct Difference {
-    /// Its name on the command line, without the dashes.
+    /// Name of the option on the command line, without the dashes.
     pub option: &'static str,
     pub ours: Option<String>,
     pub theirs: Option<String>,
@@ -95,7 +95,7 @@ impl Stored {
         Self { sketch, reading: Reading { format, weight, scale }, header, delimiter, no_quotes, budget }
     }
 
-    /// What to read where the command line does not say it: more of the same.
+    /// Returns the given options, completed by those of the stored sketch.
     pub fn input(&self, given: &InputArgs) -> InputArgs {
         let Reading { format, weight, scale } = self.reading.clone();
         let header = given.header_row().or(self.header);
@@ -112,7 +112,7 @@ impl Stored {
     }
 }
 
-/// What to know of a sketch that an earlier version began; nothing for others.
+/// Returns a note for a sketch that an earlier version began; nothing for others.
 pub fn earlier_hashes(seed: Seed) -> Option<&'static str> {
     (seed.hashing() != Hashing::default()).then_some(
         "the state uses those of an earlier version. An attacker can choose keys of over 240 bytes that collide, and their \
@@ -127,7 +127,7 @@ pub fn train_if_not_ready(sketch: &mut UclSketch) -> Result<(), Fault> {
     if ready { Ok(()) } else { sketch.train() }
 }
 
-/// As `--key-bytes` takes it.
+/// Formats a key format as `--key-bytes` takes it.
 pub fn key_bytes(keys: KeyFormat) -> String {
     match keys {
         KeyFormat::Fixed(bytes) => bytes.to_string(),

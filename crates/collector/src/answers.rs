@@ -15,15 +15,15 @@ use crate::snapshot::Snapshot;
 /// One epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpochInfo {
-    /// Its number in the incarnation.
+    /// Number of the epoch in its incarnation.
     pub seq: u64,
     /// Items of the incarnation up to its end.
     pub items: u64,
     /// Weight of the incarnation up to its end, unless an older version took the epoch.
     pub weight: Option<u64>,
-    /// When it was, by the sender's clocks.
+    /// Times of the epoch, by the sender's clocks.
     pub times: Times,
-    /// When it arrived, by the collector's clock, if that was since the collector started.
+    /// Time of arrival, by the collector's clock; `None` if it came before the collector started.
     pub received_ms: Option<i64>,
 }
 
@@ -34,7 +34,7 @@ pub struct StreamInfo {
     pub stream: Name,
     /// The incarnation.
     pub incarnation: Incarnation,
-    /// How keys are read and shown.
+    /// Format that keys are read and shown in.
     pub format: String,
     /// Epochs taken.
     pub epochs: u64,
@@ -52,7 +52,7 @@ pub struct StreamInfo {
     pub last: Option<EpochInfo>,
     /// Items that are known to be missing, before or within this incarnation.
     pub unseen: Option<Unseen>,
-    /// Why nothing more is taken of it, if so.
+    /// Reason why no more epochs are taken, if so.
     pub ended: Option<String>,
 }
 

@@ -87,7 +87,7 @@ impl Checkpoint {
         bytes
     }
 
-    /// What [`Checkpoint::to_bytes`] wrote; `None` if it was damaged.
+    /// Reads what [`Checkpoint::to_bytes`] wrote; `None` if it was damaged.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (content, checksum) = bytes.split_last_chunk::<8>()?;
         if xxh3_64(content) != u64::from_le_bytes(*checksum) {

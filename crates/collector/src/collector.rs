@@ -18,7 +18,7 @@ const LIMIT_WAIT_MS: u64 = 60_000;
 /// How long a sender waits for a disk.
 const DISK_WAIT_MS: u64 = 5_000;
 
-/// Takes epochs, keeps them, and answers.
+/// Receives epochs, keeps them, and answers.
 pub struct Collector<S> {
     pub(crate) storage: S,
     pub(crate) settings: CollectorSettings,
@@ -33,7 +33,7 @@ pub struct Collector<S> {
     pub(crate) first_asked_ms: Option<i64>,
 }
 
-/// What [`Collector::maintain`] did.
+/// Result of [`Collector::maintain`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Maintained {
     /// States written.
@@ -88,7 +88,7 @@ impl<S: Storage> Collector<S> {
         })
     }
 
-    /// Takes the bodies of requests, each with its sender. Returns a reply for each one, once
+    /// Accepts the bodies of requests, each with its sender. Returns a reply for each one, once
     /// everything that it acknowledges is on the disk.
     ///
     /// # Errors
@@ -330,12 +330,12 @@ impl<S: Storage> Collector<S> {
         usage
     }
 
-    /// What is wrong with the disk, if anything is.
+    /// Returns the error of the disk, if there is one.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
 
-    /// Whether it has to be opened again.
+    /// Returns true if the collector has failed and has to be opened again.
     pub fn has_failed(&self) -> bool {
         self.failed
     }
@@ -350,7 +350,7 @@ impl<S: Storage> Collector<S> {
         &self.storage
     }
 
-    /// Ends the collector and returns its files.
+    /// Closes the collector and returns its files.
     pub fn into_storage(self) -> S {
         self.storage
     }

@@ -20,7 +20,7 @@ pub(crate) struct Life {
     pub unseen: Option<Unseen>,
     /// Bytes of all envelopes taken.
     pub uplink_bytes: u64,
-    /// Why nothing more is taken, if so.
+    /// Reason why no more epochs are taken, if so.
     pub ended: Option<String>,
     /// Envelopes that are in each of the two states on disk.
     pub covered: [u64; 2],
@@ -46,7 +46,7 @@ impl Life {
         }
     }
 
-    /// What was written down, or `None` if it contradicts itself or the settings.
+    /// Restores what was written, or returns `None` if it contradicts itself or the settings.
     pub fn restore(checkpoint: Checkpoint, decoding: &Settings) -> Option<Self> {
         let Checkpoint { identity, format, sequence, epochs, unseen, station, uplink_bytes } = checkpoint;
         let station = Station::from_bytes(&station, decoding.clone()).ok()?;
@@ -124,7 +124,7 @@ impl Life {
         Ok(part)
     }
 
-    /// Whether a state with everything is on the disk.
+    /// Returns true if a state with everything is on the disk.
     pub fn is_covered(&self) -> bool {
         self.covered.contains(&self.sequence.next())
     }

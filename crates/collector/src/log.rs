@@ -122,7 +122,7 @@ impl Log {
         first.ends.iter().filter(|&(identity, &end)| covered(identity) < end).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Whether a file has envelopes of a sender.
+    /// Returns true if a file has envelopes of a sender.
     pub fn has(&self, identity: &Identity) -> bool {
         self.files.iter().any(|file| file.ends.contains_key(identity))
     }

@@ -21,14 +21,14 @@ const EXACT_BELOW: f64 = 16_777_216.0;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeRange {
-    /// After this, in milliseconds since 1970.
+    /// Start of the range, exclusive, in milliseconds since 1970.
     pub from_ms: i64,
-    /// Up to this.
+    /// End of the range, inclusive.
     pub to_ms: i64,
 }
 
 impl TimeRange {
-    /// Whether an epoch of these times belongs to it.
+    /// Returns true if an epoch of these times belongs to the range.
     pub fn has(&self, times: &Times) -> bool {
         self.from_ms < times.ended_ms && times.ended_ms <= self.to_ms
     }
@@ -49,11 +49,11 @@ pub struct Coverage {
     pub items: u64,
     /// Weight of these items, unless an older version took some of the epochs.
     pub weight: Option<u64>,
-    /// When the first of them began, if there is one.
+    /// Time when the first of the epochs began, if there is one.
     pub from_ms: Option<i64>,
-    /// When the last of them ended.
+    /// Time when the last of the epochs ended.
     pub to_ms: Option<i64>,
-    /// Whether no epoch of the range is missing because it is too old to be kept by itself.
+    /// True if no epoch of the range is missing because it is too old to be kept by itself.
     pub complete: bool,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Kept<'a> {
     pub counts: &'a EpochCounts,
     /// Items in it.
     pub items: u64,
-    /// Their weight, if known.
+    /// Weight of the epochs, if known.
     pub weight: Option<u64>,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Stretch<'a> {
         Self { part, epochs: None, is_whole: true, weights: None }
     }
 
-    /// These epochs.
+    /// Selects these epochs of a part.
     pub fn of(part: &'a Part, epochs: Vec<Kept<'a>>) -> Self {
         let weight = epochs.iter().try_fold(0u64, |sum, epoch| Some(sum.saturating_add(epoch.weight?)));
         let weights = weight.map(|weight| (weight, part.view.weight().saturating_sub(weight)));

@@ -7,19 +7,19 @@ use ucl_link::{Identity, Name};
 /// Streams by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Streams {
-    /// All of them.
+    /// All streams.
     #[default]
     All,
-    /// Those whose names start so.
+    /// All streams whose names start with this text.
     Prefix(String),
-    /// These.
+    /// The named streams.
     Named(BTreeSet<Name>),
-    /// Those that are in any of these.
+    /// All streams that any of these selects.
     Any(Vec<Streams>),
 }
 
 impl Streams {
-    /// Whether a stream is one of them.
+    /// Returns true if a stream is selected.
     pub fn has(&self, stream: &Name) -> bool {
         match self {
             Self::All => true,
@@ -33,7 +33,7 @@ impl Streams {
 /// Which streams a question is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// Whose.
+    /// Tenant of the streams.
     pub tenant: Name,
     /// A stream must be in each of them.
     pub streams: Vec<Streams>,
@@ -50,7 +50,7 @@ impl Selection {
         Self { tenant, streams: vec![Streams::Named(BTreeSet::from([stream]))] }
     }
 
-    /// Whether a sender is selected.
+    /// Returns true if a sender is selected.
     pub fn has(&self, identity: &Identity) -> bool {
         identity.tenant == self.tenant && self.streams.iter().all(|streams| streams.has(&identity.stream))
     }

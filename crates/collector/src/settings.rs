@@ -6,7 +6,7 @@ use std::io;
 use ucl_link::{LinkError, Name};
 use ucl_sketch::{Fault, Settings};
 
-/// What one tenant may use.
+/// Limits of one tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Streams.
@@ -30,7 +30,7 @@ impl Default for Limits {
 /// Settings of a collector.
 #[derive(Clone, Debug)]
 pub struct CollectorSettings {
-    /// How epochs are decoded.
+    /// Settings of the decoder.
     pub decoding: Settings,
     /// Limits of tenants that have none of their own.
     pub limits: Limits,
@@ -73,7 +73,7 @@ impl CollectorSettings {
     }
 }
 
-/// Why a collector cannot start or go on. What was acknowledged is on the disk.
+/// Error of a collector that cannot start or go on. What was acknowledged is on the disk.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CollectorError {
@@ -99,9 +99,9 @@ pub enum Rejected {
     /// An envelope is of another sender than the request.
     #[error("an envelope of {found} in a request of {wanted}")]
     Identity {
-        /// In the envelope.
+        /// Sender of the envelope.
         found: String,
-        /// Of the request.
+        /// Sender of the request.
         wanted: String,
     },
     /// The request is empty.

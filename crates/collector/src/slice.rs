@@ -21,7 +21,7 @@ pub struct Slice<'a> {
     coverage: Option<Coverage>,
 }
 
-/// What one epoch added to a key.
+/// Count that one epoch added to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
     /// The epoch.
@@ -32,12 +32,12 @@ pub struct Point {
     pub sum: Sum,
 }
 
-/// What the epochs of one incarnation added to a key, oldest first.
+/// Counts that the epochs of one incarnation added to a key, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeySeries {
     /// The incarnation.
     pub identity: Identity,
-    /// Its epochs.
+    /// Epochs of the incarnation.
     pub points: Vec<Point>,
 }
 
@@ -46,7 +46,7 @@ pub struct KeySeries {
 pub struct Change {
     /// The key; its digest if the name never arrived.
     pub key: Vec<u8>,
-    /// Whether the key is known in full.
+    /// True if the key is known in full.
     pub named: bool,
     /// The count in the first range.
     pub before: Sum,
@@ -55,7 +55,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// What the second has more than the first.
+    /// Returns the second count minus the first.
     pub fn difference(&self) -> i128 {
         i128::from(self.after.count) - i128::from(self.before.count)
     }
@@ -71,7 +71,8 @@ impl<'a> Slice<'a> {
         Self { stretches: stretches.collect(), coverage }
     }
 
-    /// What of the range the answers are about; `None` if they are about everything.
+    /// Returns the part of the range that the answers are about; `None` if they are about
+    /// everything.
     pub fn coverage(&self) -> Option<Coverage> {
         self.coverage
     }

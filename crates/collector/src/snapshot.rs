@@ -14,9 +14,9 @@ use crate::slice::Slice;
 /// One incarnation's counts at its last cut.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// Whose they are.
+    /// Incarnation that the counts belong to.
     pub identity: Identity,
-    /// How keys are read and shown.
+    /// Format that keys are read and shown in.
     pub format: String,
     /// The counts.
     pub view: QueryView,
@@ -56,24 +56,24 @@ impl Sum {
 pub struct Answer {
     /// The key; its digest if the name never arrived.
     pub key: Vec<u8>,
-    /// Whether the key is known in full.
+    /// True if the key is known in full.
     pub named: bool,
     /// The count.
     pub sum: Sum,
 }
 
-/// What a selection comes to.
+/// Totals of a selection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Items counted.
     pub items: u64,
-    /// Their weight.
+    /// Weight of the items.
     pub weight: u64,
     /// Incarnations.
     pub parts: usize,
     /// Items that are known to be missing.
     pub unseen_items: u64,
-    /// Whether more are missing, nobody knows how many.
+    /// True if more items are missing, and nobody knows how many.
     pub unseen_unknown: bool,
 }
 

@@ -80,7 +80,8 @@ impl Appended {
         sum
     }
 
-    /// What each column's key has there at least; `lower` tells it for the open segment.
+    /// Returns the least count of each column's key in the appended segments; `lower` tells it for
+    /// the open segment.
     pub fn lowers(&self, open: &Segment, lower: impl Fn(KeyId) -> u64) -> Vec<f64> {
         let closed = self.0.iter().flat_map(|sealed| sealed.lowers());
         closed.chain(open.keys().iter().map(|&key| lower(key))).map(|lower| lower as f64).collect()

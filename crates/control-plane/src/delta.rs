@@ -73,9 +73,9 @@ const KEYS_PER_COUNTER: usize = 4;
 /// A block has so many epochs at least: enough for some threads.
 const BLOCK_AT_LEAST: usize = 3;
 
-/// So many bytes per known key may wait to be decoded; a block is full that would take more with
-/// another epoch. (How long blocks are hardly matters for errors: on real and made-up streams they
-/// were the same within one percent with blocks of 1 to 16.)
+/// Memory per known key, in bytes, for epochs that wait to be decoded; a block is full that would
+/// take more with another epoch. (How long blocks are hardly matters for errors: on real and
+/// made-up streams they were the same within one percent with blocks of 1 to 16.)
 pub const ROOM: usize = 12;
 
 /// Ranges of columns that are added up at the same time: more than threads, for early columns are
@@ -117,8 +117,8 @@ impl Delta {
         self.pending.last_mut()
     }
 
-    /// Takes in an epoch that was just closed, `weight` of which entered the sketch. While
-    /// `lagging`, it is added to the one before it that still waits.
+    /// Adds an epoch that was just closed, `weight` of which entered the sketch. While `lagging`,
+    /// it is added to the one before it that still waits.
     pub fn push(
         &mut self,
         segment: &Segment,
@@ -141,8 +141,8 @@ impl Delta {
         }
     }
 
-    /// Whether the epochs that wait should be decoded now. That follows from what was counted
-    /// alone, never from how fast.
+    /// Returns true if the epochs that wait should be decoded now. That follows from what was
+    /// counted alone, never from how fast.
     pub fn is_due(&mut self) -> bool {
         if !is_full(&self.pending[self.full..]) {
             return false;
@@ -211,12 +211,12 @@ pub(crate) struct Epoch {
     pub known: u32,
     /// The first of them that was reported in this epoch.
     pub first_new: u32,
-    /// Those of the new ones whose keys the Bloom filter had lost, and that are looked for in the
-    /// epochs before ([`worth_a_look`]).
+    /// New columns whose keys the Bloom filter had lost, and that are looked for in the epochs
+    /// before ([`worth_a_look`]).
     pub late: Vec<ColumnId>,
     /// Columns of keys that lost their heavy slot, with the count they held at the last cut.
     pub evicted: Vec<(ColumnId, u64)>,
-    /// What changed in the heavy part, by key.
+    /// Changes of the heavy part, by key.
     pub heavy: Vec<(KeyId, i64)>,
     /// Items inserted before it ended.
     pub items: u64,
@@ -318,7 +318,7 @@ impl Checked {
         self.missed += other.missed;
     }
 
-    /// Whether sums of weights can come to it.
+    /// Returns true if sums of weights can come to it.
     pub fn is_sound(&self) -> bool {
         [self.weight, self.missed].iter().all(|sum| sum.is_finite() && *sum >= 0.0)
     }
@@ -343,7 +343,7 @@ impl Totals {
         (self.estimates, self.uppers)
     }
 
-    /// How far the estimates may be off.
+    /// Returns how far the estimates may be off.
     pub fn doubts(&self) -> &Doubts {
         &self.doubts
     }

@@ -30,7 +30,7 @@ pub(crate) struct Exports {
     weight: u64,
 }
 
-/// What is written of the counts that a mirrored table has sent.
+/// Serialized form of the counts that a mirrored table has sent.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct ExportsState<'a> {
     mirror: StoredMirror,
@@ -44,7 +44,7 @@ pub(crate) fn reported_slots(config: &Config) -> u32 {
 }
 
 impl Exports {
-    /// Nothing yet; `None` for a configuration without a mirrored table.
+    /// Creates an empty one; `None` for a configuration without a mirrored table.
     pub fn new(config: &Config) -> Option<Self> {
         let HeavyKind::Mirrored(table) = config.shape.heavy else { return None };
         let mirror = Mirror::new(table, config.keys, config.seed);
@@ -58,7 +58,7 @@ impl Exports {
         }
     }
 
-    /// What was counted exactly so far.
+    /// Returns the weight that was counted exactly so far.
     pub fn weight(&self) -> u64 {
         self.weight
     }
@@ -69,7 +69,7 @@ impl Exports {
         counts.filter(|(_, count)| **count > 0).map(|(key, &count)| Held { key, count })
     }
 
-    /// Takes in a piece of a message, and the message when it ends.
+    /// Adds a piece of a message, and applies the message when it ends.
     pub fn take(&mut self, piece: Pieces<'_>, keys: KnownKeys<'_>) -> Result<(), ReportError> {
         match piece {
             Pieces::Bytes(bytes) => {
@@ -86,7 +86,7 @@ impl Exports {
         }
     }
 
-    /// Takes in a whole message.
+    /// Applies a whole message.
     pub fn read(&mut self, message: &[u8], cut: Option<u64>, keys: KnownKeys<'_>) -> Result<(), ReportError> {
         let Self { mirror, counts, weight, .. } = self;
         let mut ledger = Ledger { keys, counts, sum: Some(*weight), room: true };
@@ -109,7 +109,7 @@ impl Exports {
         ExportsState { mirror: self.mirror.stored(), counts: Cow::Borrowed(&self.counts) }
     }
 
-    /// What a state describes, or what is wrong with it.
+    /// Restores a state, or says what is wrong with it.
     pub fn restored(state: ExportsState<'_>, config: &Config, keys: usize) -> Result<Self, Inconsistent> {
         let mirror = Mirror::restored(state.mirror, config, keys)?;
         let counts = state.counts.into_owned();
@@ -129,7 +129,7 @@ impl Exports {
 /// Where new keys become known, and what else has to hear of counts.
 pub(crate) struct KnownKeys<'a> {
     pub registry: Registered<'a>,
-    /// What each key gained in this epoch, if anyone asks for that.
+    /// Gain of each key in this epoch, if anyone asks for that.
     pub changes: Option<&'a mut Vec<(KeyId, i64)>>,
 }
 

@@ -29,7 +29,7 @@ impl HeavyMirror {
         Ok(Self { slots: filled(slots as usize, None)?, reported: None })
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
@@ -46,12 +46,12 @@ impl HeavyMirror {
         self.reported = None;
     }
 
-    /// What all slots hold, unless that is beyond 64 bits.
+    /// Returns the sum of all slots, unless it is beyond 64 bits.
     pub fn weight(&self) -> Option<u64> {
         self.iter().try_fold(0u64, |sum, held| sum.checked_add(held.count))
     }
 
-    /// Whether the slot is held.
+    /// Returns true if the slot is held.
     pub fn holds(&self, slot: u32) -> bool {
         self.slots[slot as usize].is_some()
     }
@@ -75,7 +75,7 @@ impl HeavyMirror {
         former.filter(|_| holder.is_some())
     }
 
-    /// Those of `before` that hold nothing any more.
+    /// Returns those of `before` that hold nothing any more.
     pub fn missing(&self, before: &[Held]) -> Vec<Held> {
         if before.is_empty() {
             return Vec::new();

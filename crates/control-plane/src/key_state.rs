@@ -26,12 +26,12 @@ impl KeyState {
         self.0 = self.0 & (Self::ENTERED | Self::HOT) | floor | Self::ENTERED;
     }
 
-    /// Whether the key is known to have entered the sketch.
+    /// Returns true if the key is known to have entered the sketch.
     pub fn entered(self) -> bool {
         self.0 & Self::ENTERED != 0
     }
 
-    /// Whether it was evicted after having been hit again.
+    /// Returns true if the key was evicted after having been hit again.
     pub fn hot(self) -> bool {
         self.0 & Self::HOT != 0
     }
@@ -41,12 +41,12 @@ impl KeyState {
         self.0 |= if entered { Self::ENTERED } else { 0 } | if hot { Self::HOT } else { 0 };
     }
 
-    /// Nothing of it is known to be in the sketch, which is another one from now on.
+    /// Forgets what is known of the key in the sketch, because another sketch follows.
     pub fn left_behind(&mut self) {
         self.0 &= Self::HOT;
     }
 
-    /// What the key has in the open segment's sketch at least.
+    /// Returns the least count of the key in the open segment's sketch.
     pub fn lower(self, smallest_weight: u64) -> u64 {
         if self.entered() { self.floor().max(smallest_weight) } else { 0 }
     }

@@ -28,11 +28,11 @@ pub(crate) struct OpenEpoch {
     pub found_again: usize,
     /// The heavy part as of the last cut, and of the slots that were reported since.
     pub heavy: HeavyMirror,
-    /// What changed in the heavy part, by key.
+    /// Changes of the heavy part, by key.
     pub heavy_changes: Vec<(KeyId, i64)>,
     /// Keys that lost their heavy slot, with what they held before.
     pub evicted: Vec<(ColumnId, u64)>,
-    /// What was in the heavy part before it changed, until a cut tells who is still there.
+    /// Content of the heavy part before it changed, until a cut tells who is still there.
     pub moved: Vec<Held>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct EpochChanges {
 }
 
 impl EpochChanges {
-    /// Whether no item came in it.
+    /// Returns true if the epoch has no item.
     pub fn is_without_items(&self) -> bool {
         self.items == self.items_before
     }
@@ -75,7 +75,8 @@ impl OpenEpoch {
         })
     }
 
-    /// Whether it shows no trace of a report, when the segment has this many columns.
+    /// Returns true if the epoch shows no trace of a report, when the segment has this many
+    /// columns.
     pub fn is_fresh(&self, columns: usize) -> bool {
         self.first_new == columns
             && self.late.is_empty()
@@ -84,7 +85,7 @@ impl OpenEpoch {
             && self.moved.is_empty()
     }
 
-    /// Gives the key a column, unless it has one. A key that is not `fresh` may have been in the
+    /// Adds a column for the key, unless it has one. A key that is not `fresh` may have been in the
     /// sketch before.
     pub fn give_column(&mut self, key: KeyId, identity: &[u8], fresh: bool, segment: &mut Segment) -> ColumnId {
         let before = segment.columns().len();
@@ -96,7 +97,7 @@ impl OpenEpoch {
         column
     }
 
-    /// Takes the report of a slot; returns the keys that are known to be in the sketch by it.
+    /// Applies the report of a slot; returns the keys that are known to be in the sketch by it.
     pub fn take_slot(
         &mut self,
         slot: u32,

@@ -29,7 +29,7 @@ use crate::settings::{Settings, SettingsError};
 use crate::tight;
 use crate::window::Window;
 
-/// What stands behind the data plane: registry, counters, decoder.
+/// The server's half: registry, counters and decoder.
 ///
 /// It is a [`ReportSink`]: in one process, hand it to [`ucl_data_plane::DataPlane::insert`].
 ///
@@ -72,7 +72,7 @@ pub struct ControlPlane {
     pub(crate) fault: Option<Fault>,
 }
 
-/// Why a control plane's answers can no longer be trusted.
+/// Reason why a control plane's answers can no longer be trusted.
 ///
 /// ```
 /// use ucl_control_plane::{ControlPlane, Settings};
@@ -131,7 +131,7 @@ impl ControlPlane {
         })
     }
 
-    /// How it decodes.
+    /// Returns the settings of the decoder.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -178,12 +178,12 @@ impl ControlPlane {
         if let Mode::Delta(delta) = &self.mode { delta.columns_read } else { 0 }
     }
 
-    /// What went wrong, if anything did: from then on nothing is taken in any more.
+    /// Returns the fault, if there was one: from then on every report is refused.
     pub fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }
 
-    /// Takes nothing in any more, and says why: the transport lost the thread.
+    /// Refuses every report from now on, and says why: the transport lost the thread.
     pub fn fail(&mut self, why: String) {
         self.fault.get_or_insert(Fault::Link(why));
     }
@@ -194,8 +194,8 @@ impl ControlPlane {
         self.lagging = lagging;
     }
 
-    /// Takes one report. After one that contradicts those before, nothing is taken in any more, and
-    /// every call says so.
+    /// Applies one report. After one that contradicts those before, nothing is taken in any more,
+    /// and every call says so.
     pub fn accept(&mut self, report: Report<'_>) -> Result<(), Fault> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
@@ -344,7 +344,7 @@ impl ControlPlane {
         })
     }
 
-    /// Takes over a network that was trained elsewhere.
+    /// Installs a network that was trained elsewhere.
     pub fn install(&mut self, trained: Result<Learned, DecodeError>) {
         match (trained, &mut self.mode) {
             // One that was trained for a segment that has been sealed since is of no use.

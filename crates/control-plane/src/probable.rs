@@ -36,7 +36,8 @@ pub(crate) struct MedianBound {
 }
 
 impl MedianBound {
-    /// For counters into which `sketch_weight` went; `None` unless they have signs.
+    /// Creates the statistics of counters into which `sketch_weight` went; `None` unless they have
+    /// signs.
     pub fn new(geometry: Geometry, counters: &[i64], sketch_weight: u64) -> Option<Self> {
         if !geometry.signed {
             return None;

@@ -75,12 +75,12 @@ impl Registry {
         }
     }
 
-    /// How many keys are known.
+    /// Returns the number of known keys.
     pub fn len(&self) -> usize {
         self.keys_before() + self.identities.len() / self.format.slot_bytes()
     }
 
-    /// Whether none is known.
+    /// Returns true if no key is known.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -107,7 +107,8 @@ impl Registry {
         (0..self.len() as u32).map(KeyId)
     }
 
-    /// What stands for a key in a slot; `None` if no key of this format has so many bytes.
+    /// Returns the bytes that stand for a key in a slot; `None` if no key of this format has so
+    /// many bytes.
     #[inline]
     pub fn identity<'a>(&self, key: &'a [u8], room: &'a mut [u8; 16]) -> Option<&'a [u8]> {
         match self.format {
@@ -198,8 +199,8 @@ impl Registry {
         self.digest_key().confusion(self.len().saturating_sub(1) as u64, bits)
     }
 
-    /// Gives a key its full name, unless it has one (long keys only). It may have been known by its
-    /// digest alone; then every later name moves: rare.
+    /// Sets the full name of a key, unless it has one (long keys only). It may have been known by
+    /// its digest alone; then every later name moves: rare.
     pub fn give_name(&mut self, id: KeyId, name: &[u8]) {
         debug_assert!(self.format.any_length());
         if self.is_named(id) {
@@ -235,7 +236,7 @@ impl Registry {
         self.seed.digest_key()
     }
 
-    /// What stands for the key in a slot.
+    /// Returns the bytes that stand for the key in a slot.
     pub fn identity_of(&self, id: KeyId) -> &[u8] {
         let (owner, own) = self.owner(id);
         let bytes = owner.format.slot_bytes();
@@ -248,7 +249,7 @@ impl Registry {
         self.own_bytes(id).unwrap_or_else(|| self.identity_of(id))
     }
 
-    /// Whether the key's own bytes are known.
+    /// Returns true if the key's own bytes are known.
     pub fn is_named(&self, id: KeyId) -> bool {
         self.own_bytes(id).is_some()
     }

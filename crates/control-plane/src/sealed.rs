@@ -28,7 +28,7 @@ use crate::registry::KeyId;
 use crate::segment::Segment;
 use crate::view::unknown_upper;
 
-/// What becomes of the counters when the sketch changes in mid-stream.
+/// Fate of the counters when the sketch changes in mid-stream.
 ///
 /// ```
 /// use ucl_control_plane::{ChangeKind, Settings};
@@ -36,13 +36,13 @@ use crate::view::unknown_upper;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChangeKind {
-    /// They are decoded and frozen.
+    /// The counters are decoded and frozen.
     #[default]
     Sealed,
-    /// As in the paper's "Coping with Sketch Changes": the same counters go on and keys get new
-    /// columns beside their old ones, all decoded together. For measuring it: there are twice the
-    /// unknowns to the same equations. Only for rehashing, and not for delta, which decodes every
-    /// epoch on its own anyway; other changes seal.
+    /// The same counters go on and keys get new columns beside their old ones, all decoded
+    /// together, as in the paper's "Coping with Sketch Changes". For measuring it: there are twice
+    /// the unknowns to the same equations. Only for rehashing, and not for delta, which decodes
+    /// every epoch on its own anyway; other changes seal.
     PaperColumns,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct BoundedCount {
 }
 
 impl BoundedCount {
-    /// From a decoded value: a whole number within its bounds.
+    /// Rounds a decoded value to a whole number within its bounds.
     pub fn new(decoded: f64, upper: u64, lower: u64) -> Self {
         let upper = upper.max(lower);
         Self { estimate: round(decoded).clamp(lower, upper), lower, upper }
@@ -77,7 +77,7 @@ impl BoundedCount {
         self.upper += other.upper;
     }
 
-    /// Takes off what does not count; nothing goes below 0.
+    /// Subtracts a part that does not count; nothing goes below 0.
     pub fn take_off(&mut self, count: u64) {
         self.estimate = self.estimate.saturating_sub(count);
         self.lower = self.lower.saturating_sub(count);
@@ -115,14 +115,14 @@ pub(crate) struct End {
     pub through: u32,
     /// Items inserted up to then.
     pub items: u64,
-    /// Their weight.
+    /// Weight of the items.
     pub weight: u64,
-    /// What the heavy part held.
+    /// Content of the heavy part.
     pub held: Arc<[Held]>,
 }
 
 impl End {
-    /// Whether it counts in what an earlier end of the same streams counted.
+    /// Returns true if it counts all that an earlier end of the same streams counted.
     pub fn covers(&self, earlier: &Self) -> bool {
         (self.stream..=self.through).contains(&earlier.stream)
     }
@@ -157,7 +157,7 @@ impl Sealed {
         Self { segment: Arc::clone(&self.segment), parts, end: self.end.clone() }
     }
 
-    /// What a known key has here.
+    /// Returns the count of a known key in this segment.
     pub fn part(&self, key: KeyId, identity: &[u8]) -> BoundedCount {
         match self.segment.column_of(key) {
             Some(column) => self.parts[column.0 as usize],
@@ -171,7 +171,7 @@ impl Sealed {
         unknown_upper(&self.segment, identity, cumulative, self.segment.sketch_weight())
     }
 
-    /// What each column's key has here at least.
+    /// Returns the least count of each column's key in this segment.
     pub fn lowers(&self) -> impl Iterator<Item = u64> {
         self.parts.iter().map(|part| part.lower)
     }
@@ -195,7 +195,7 @@ pub(crate) struct Past {
 }
 
 impl Past {
-    /// Whether nothing was ever sealed or merged.
+    /// Returns true if nothing was ever sealed or merged.
     pub fn is_new(&self) -> bool {
         self.sealed.is_empty() && self.dropped.is_empty() && self.streams == 0
     }
@@ -216,18 +216,19 @@ impl Past {
         self.dropped.iter().map(|end| end.items).sum()
     }
 
-    /// Their weight.
+    /// Returns the weight of the dropped items.
     pub fn since_weight(&self) -> u64 {
         self.dropped.iter().map(|end| end.weight).sum()
     }
 
-    /// What the heavy part held of them when the last of them was dropped.
+    /// Returns the part of the dropped items that the heavy part held when the last of them was
+    /// dropped.
     pub fn held_before(&self) -> impl Iterator<Item = &Held> {
         self.dropped.iter().flat_map(|end| &*end.held)
     }
 
-    /// Takes over the past of a stream that is merged into this one, whose keys are numbered by
-    /// `ids` here.
+    /// Adds the past of a stream that is merged into this one, whose keys are numbered by `ids`
+    /// here.
     pub fn merge(&mut self, other: &Self, ids: &[KeyId]) {
         let streams = self.streams + 1;
         for sealed in &other.sealed {

@@ -109,9 +109,9 @@ pub enum ReportError {
     /// A counter index outside the segment's sketch.
     #[error("a carry names counter {at}, but the sketch has {counters}")]
     Counter {
-        /// Named.
+        /// Counter that the carry names.
         at: u32,
-        /// There are.
+        /// Number of counters.
         counters: usize,
     },
     /// More than a counter can have.
@@ -119,15 +119,15 @@ pub enum ReportError {
     CarrySize {
         /// The counter.
         at: u32,
-        /// How often it overflowed.
+        /// Number of overflows that the carry reports.
         times: i64,
     },
     /// A cut with another number of counters.
     #[error("a cut has {got} counters, but the sketch has {want}")]
     Counters {
-        /// Configured.
+        /// Configured number of counters.
         want: usize,
-        /// Received.
+        /// Received number of counters.
         got: usize,
     },
     /// Carries were lost, repeated or mixed up with another epoch's.
@@ -137,9 +137,9 @@ pub enum ReportError {
     Carries {
         /// Item index of the cut.
         items: u64,
-        /// By the data plane's sum.
+        /// Sum of the data plane.
         sent: u64,
-        /// Received.
+        /// Sum of the received carries.
         received: u64,
     },
     /// A cut was lost or repeated: the rows no longer add up.
@@ -152,25 +152,25 @@ pub enum ReportError {
         items: u64,
         /// The row.
         row: usize,
-        /// Its sum.
+        /// Sum of the row.
         sum: i128,
-        /// What entered the sketch.
+        /// Weight that entered the sketch.
         sketch_weight: u64,
-        /// At so many counters of every row.
+        /// Counters of a key in every row.
         per_key: u16,
     },
     /// A slot number outside the heavy part.
     #[error("a report names heavy slot {slot}, but there are {slots}")]
     Slot {
-        /// Named.
+        /// Slot that the report names.
         slot: u32,
-        /// There are.
+        /// Number of slots.
         slots: u32,
     },
     /// Slots that are not in their order: reports were repeated or exchanged.
     #[error("a cut reports heavy slot {slot} after slot {before}: a report was repeated, or came out of its order")]
     SlotOrder {
-        /// Named.
+        /// Slot that the report names.
         slot: u32,
         /// The one before.
         before: u32,
@@ -184,23 +184,23 @@ pub enum ReportError {
     Heavy {
         /// Item index of the cut.
         items: u64,
-        /// What the stream has and no sketch; `None` if sketches have more than the stream.
+        /// Weight of the stream that is in no sketch; `None` if sketches have more than the stream.
         weight: Option<u64>,
-        /// By the reports; `None` beyond 64 bits.
+        /// Weight by the reports; `None` beyond 64 bits.
         reported: Option<u64>,
     },
     /// A segment was opened while the one before still had an open epoch: its last cut was lost.
     #[error("a segment was opened, but the cut that ends the one before never came")]
     NotCut,
-    /// Give the control plane more memory, or make the sketch smaller.
+    /// There is not enough memory for the counters of a segment.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
     /// A key that does not fit the configuration.
     #[error("a report has a key of {got} bytes where {want} are expected")]
     Key {
-        /// Expected.
+        /// Expected length.
         want: usize,
-        /// Received.
+        /// Received length.
         got: usize,
     },
 }
@@ -239,12 +239,12 @@ impl Segment {
         Self::without_counters(self.config)
     }
 
-    /// Its configuration.
+    /// Returns the configuration of the segment.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Its columns.
+    /// Returns the columns of the segment.
     pub fn columns(&self) -> &Columns {
         &self.columns
     }

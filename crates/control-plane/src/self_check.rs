@@ -51,14 +51,14 @@ impl std::fmt::Display for SelfCheck {
 pub(crate) enum Check {
     /// The decoder has told already; `None` if it cannot.
     Told(Option<f64>),
-    /// To be decoded again: the key of each column, what it has at least, and EM's options.
+    /// Input of a second decoding: the key of each column, its least count, and EM's options.
     Ask { keys: Vec<KeyId>, known: Vec<f64>, em: em::Options },
 }
 
 impl QueryView {
-    /// How well the estimates predict counters that they have not seen; `None` where that cannot be
-    /// told (a sketch of one row, no counters used yet, a network without its twin). See the
-    /// [module](crate::self_check).
+    /// Measures how well the estimates predict counters that they have not seen; `None` where that
+    /// cannot be told (a sketch of one row, no counters used yet, a network without its twin). See
+    /// the [module](crate::self_check).
     ///
     /// ```
     /// use ucl_control_plane::{ControlPlane, Settings};

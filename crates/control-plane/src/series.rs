@@ -52,7 +52,7 @@ impl EpochCounts {
         Self { items, counts }
     }
 
-    /// What the epoch added to a key.
+    /// Returns the count that the epoch added to a key.
     pub fn of(&self, key: KeyId) -> f64 {
         self.counts.binary_search_by_key(&key, |&(key, _)| key).map_or(0.0, |at| f64::from(self.counts[at].1))
     }
@@ -111,22 +111,22 @@ impl Series {
         Self { epochs: VecDeque::new(), retention, dropped: 0 }
     }
 
-    /// How many epochs are kept at most.
+    /// Returns the greatest number of kept epochs.
     pub fn retention(&self) -> usize {
         self.retention
     }
 
-    /// How many epochs were let go: the kept ones are numbered from here.
+    /// Returns the number of epochs that were let go: the kept ones are numbered from here.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// How many epochs are kept, the open one included.
+    /// Returns the number of kept epochs, the open one included.
     pub fn len(&self) -> usize {
         self.epochs.len()
     }
 
-    /// Whether none is kept.
+    /// Returns true if no epoch is kept.
     pub fn is_empty(&self) -> bool {
         self.epochs.is_empty()
     }
@@ -191,8 +191,8 @@ impl Series {
         bound(range.start_bound(), 0, 0).min(end)..end
     }
 
-    /// How many items a kept epoch has. Of the oldest one, if the one before is no longer kept, as
-    /// many as the next one has.
+    /// Returns the number of items of a kept epoch. Of the oldest one, if the one before is no
+    /// longer kept, as many as the next one has.
     pub fn length(&self, epoch: usize) -> u64 {
         let end = |at: usize| self.epochs.get(at).map(|epoch| epoch.items);
         match (epoch.checked_sub(1).and_then(end), end(epoch)) {

@@ -9,7 +9,7 @@ use crate::decoder::judge::Fallback;
 use crate::decoder::{DecoderKind, Unsupported};
 use crate::sealed::ChangeKind;
 
-/// How the control plane decodes.
+/// Settings of the decoder.
 ///
 /// ```
 /// use ucl_control_plane::{DecoderKind, Settings};
@@ -25,18 +25,18 @@ pub struct Settings {
     /// Train after so many cuts; `None` only on request
     /// ([`ControlPlane::train`](crate::ControlPlane::train)).
     pub train_every: Option<u64>,
-    /// How long one training may take.
+    /// Time limit of one training.
     pub train_budget: Option<TrainBudget>,
     /// The network.
     pub learned: ucl_learned::Config,
-    /// When a classic decoder answers in place of the network.
+    /// Rule for when a classic decoder answers in place of the network.
     pub fallback: Fallback,
     /// EM, for `em` and `delta`.
     pub em: em::Options,
     /// Epochs whose counts `delta` keeps one by one, for questions about time; 0 keeps the totals
     /// alone.
     pub retain_epochs: usize,
-    /// What becomes of the counters when the sketch changes in mid-stream.
+    /// Fate of the counters when the sketch changes in mid-stream.
     pub change: ChangeKind,
     /// Fixes the network's weights and every random choice of training.
     pub seed: u64,
@@ -81,13 +81,13 @@ impl Settings {
 /// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SettingsError {
-    /// Choose another decoder or another base sketch.
+    /// The decoder cannot decode this base sketch.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
-    /// Make the sketch smaller.
+    /// There is not enough memory for the control plane of this sketch.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
-    /// Mend the network's configuration.
+    /// The network's configuration is invalid.
     #[error(transparent)]
     Learned(#[from] ucl_learned::ConfigError),
 }

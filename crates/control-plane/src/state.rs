@@ -66,11 +66,11 @@ pub struct ControlState<'a> {
     pub window: Cow<'a, Window>,
     /// Delta's sums.
     pub delta: Option<DeltaState<'a>>,
-    /// How far delta's sums may be off, if it has decoded anything and knows it.
+    /// Largest error of delta's sums, if it has decoded anything and knows it.
     pub doubts: Option<Cow<'a, Doubts>>,
     /// The network.
     pub model: Option<Model>,
-    /// What a mirrored table has sent.
+    /// Counts that a mirrored table has sent.
     pub exports: Option<ExportsState<'a>>,
 }
 
@@ -91,14 +91,14 @@ pub struct Counting<'a> {
     cuts: u64,
 }
 
-/// What was counted before the sketch changed.
+/// Serialized form of the counts from before the sketch changed.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Earlier<'a> {
     past: Cow<'a, Past>,
     appended: Cow<'a, [Arc<Sealed>]>,
 }
 
-/// What delta has added up, and the epochs that it has not decoded yet.
+/// Serialized form of delta's sums, and of the epochs that it has not decoded yet.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct DeltaState<'a> {
     totals: Cow<'a, Totals>,
@@ -111,11 +111,11 @@ pub struct DeltaState<'a> {
 pub struct Model {
     /// The network that answers.
     pub network: Vec<u8>,
-    /// Its twin that sees one row less.
+    /// Twin of the network, which sees one row less.
     pub twin: Option<Vec<u8>>,
-    /// What the twin said last.
+    /// Last verdict of the twin.
     pub verdict: Option<Verdict>,
-    /// Whether it was trained since its columns were last replaced.
+    /// True if the network was trained since its columns were last replaced.
     pub settled: bool,
 }
 

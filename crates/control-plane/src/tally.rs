@@ -9,8 +9,8 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use ucl_data_plane::{OutOfMemory, filled};
 
-/// Whole numbers that are added to. All have the same width: the least with which no sum so far was
-/// out of range.
+/// Array of whole numbers to add to, all as narrow as the largest sum so far allows. All have the
+/// same width: the least with which no sum so far was out of range.
 ///
 /// Sums are modulo 2^64. Counters are within 64 bits, so they come out exact, whatever the parts
 /// pass on the way: what was carried to a signed counter and its remainder may have different
@@ -79,12 +79,12 @@ impl Tally {
         Ok(Self(Cells::Bytes1(filled(len, 0)?)))
     }
 
-    /// How many numbers there are.
+    /// Returns the number of cells.
     pub fn len(&self) -> usize {
         for_any_width!(&self.0, cells => cells.len())
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no cells.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -96,7 +96,7 @@ impl Tally {
         for_any_width!(&self.0, cells => cells[at] as i64)
     }
 
-    /// All of them.
+    /// Copies all cells.
     #[expect(clippy::unnecessary_cast, reason = "not for every width")]
     pub fn to_vec(&self) -> Vec<i64> {
         for_any_width!(&self.0, cells => cells.iter().map(|&cell| cell as i64).collect())
@@ -192,8 +192,8 @@ impl Tally {
         };
     }
 
-    /// What every so many of them add up to, in 128 bits: with several counters of a key in one row
-    /// it may pass 2^63.
+    /// Returns the sums of every `width` cells, in 128 bits: with several counters of a key in one
+    /// row it may pass 2^63.
     pub fn row_sums(&self, width: usize) -> Vec<i128> {
         /// In 32 bits as long as a sum of 16-bit cells fits them: twice as many at once.
         fn narrow<T: Copy + Into<u32>>(cells: &[T], width: usize) -> Vec<i128> {

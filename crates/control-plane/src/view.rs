@@ -22,7 +22,7 @@ use crate::segment::Segment;
 use crate::self_check::Check;
 use crate::series::Series;
 
-/// Where an estimate comes from.
+/// Origin of an estimate.
 ///
 /// ```
 /// assert_eq!(ucl_control_plane::Source::Unknown.name(), "unknown");
@@ -54,7 +54,7 @@ impl Source {
     }
 }
 
-/// What bounds promise.
+/// Promise that bounds make.
 ///
 /// ```
 /// use ucl_control_plane::BoundKind;
@@ -88,9 +88,9 @@ pub struct Estimate {
     pub lower: u64,
     /// The true count is at most this.
     pub upper: u64,
-    /// What the bounds promise.
+    /// Promise that the bounds make.
     pub bound: BoundKind,
-    /// Where the guess comes from.
+    /// Origin of the guess.
     pub source: Source,
 }
 
@@ -299,7 +299,8 @@ impl QueryView {
         ids.into_iter().map(|id| (id, self.of(id))).collect()
     }
 
-    /// How many keys have each estimate, by estimate; keys with estimate 0 are left out.
+    /// Returns the number of keys with each estimate, by estimate; keys with estimate 0 are left
+    /// out.
     pub fn histogram(&self) -> BTreeMap<u64, u64> {
         // Most estimates are small.
         let mut small = [0; 1024];
@@ -329,26 +330,27 @@ impl QueryView {
         self.items
     }
 
-    /// Their weight.
+    /// Returns the total weight of all items.
     pub fn weight(&self) -> u64 {
         self.weight
     }
 
-    /// How many keys are known.
+    /// Returns the number of known keys.
     pub fn keys(&self) -> usize {
         self.registry.len()
     }
 
-    /// Where counting starts: items before this one are not in the answers, for their segments were
-    /// dropped ([`ControlPlane::drop_oldest_segment`](crate::ControlPlane::drop_oldest_segment)). 0
-    /// unless that happened.
+    /// Returns the number of the first item that is counted: items before it are not in the
+    /// answers, for their segments were dropped
+    /// ([`ControlPlane::drop_oldest_segment`](crate::ControlPlane::drop_oldest_segment)). 0 unless
+    /// that happened.
     pub fn since(&self) -> u64 {
         self.past.since_items()
     }
 
-    /// How many keys the Bloom filter of the open segment is expected to have kept from us for
-    /// good, by its size and the keys that came through; infinite where it is so full that hardly
-    /// any key gets through. Far too low if [`QueryView::filter_overflows`].
+    /// Returns the expected number of keys that the Bloom filter of the open segment has kept from
+    /// us for good, by its size and the keys that came through; infinite where it is so full that
+    /// hardly any key gets through. Far too low if [`QueryView::filter_overflows`].
     pub fn estimated_lost_keys(&self) -> f64 {
         let Config { shape, rule, .. } = *self.segment.mapping.config();
         let (bits, hashes) = (shape.bloom_bits, shape.bloom_hashes);
@@ -373,9 +375,9 @@ impl QueryView {
         (offered_keys(bits, hashes, held) - held - found).max(0.0)
     }
 
-    /// Whether on average more new keys come from one emptying of the Bloom filter to the next
-    /// ([`ReportRule::Rotate`]) than it can hold. How many it loses then cannot be told, for known
-    /// keys that are sent again fill it as well.
+    /// Returns true if on average more new keys come from one emptying of the Bloom filter to the
+    /// next ([`ReportRule::Rotate`]) than it can hold. How many it loses then cannot be told, for
+    /// known keys that are sent again fill it as well.
     pub fn filter_overflows(&self) -> bool {
         let Config { shape, rule, .. } = *self.segment.mapping.config();
         let new_keys = (self.passed + self.found_again) as f64 / self.epochs as f64 * f64::from(LEAST_CUTS);
@@ -390,7 +392,8 @@ impl QueryView {
         width as f64 / self.records.len().max(1) as f64
     }
 
-    /// Whether every count is exact: a mirrored table sends what it evicts, and nothing is decoded.
+    /// Returns true if every count is exact: a mirrored table sends what it evicts, and nothing is
+    /// decoded.
     pub fn counts_exactly(&self) -> bool {
         matches!(self.segment.mapping.config().shape.heavy, HeavyKind::Mirrored(_))
     }

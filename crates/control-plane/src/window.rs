@@ -73,22 +73,22 @@ impl Window {
         self.snapshots.iter()
     }
 
-    /// How many it keeps.
+    /// Returns the greatest number of held snapshots.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// How many are held.
+    /// Returns the number of held snapshots.
     pub fn len(&self) -> usize {
         self.snapshots.len()
     }
 
-    /// Whether none is held.
+    /// Returns true if no snapshot is held.
     pub fn is_empty(&self) -> bool {
         self.snapshots.is_empty()
     }
 
-    /// How many were ever pushed.
+    /// Returns the number of snapshots that were ever pushed.
     pub fn seen(&self) -> u64 {
         self.seen
     }

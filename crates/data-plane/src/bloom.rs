@@ -14,14 +14,15 @@ use alloc::vec::Vec;
 use crate::hash::{BloomHash, KeyHash};
 use crate::table::{OutOfMemory, filled};
 
-/// How a key's bits are placed.
+/// Placement of a key's bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum BloomKind {
     /// Anywhere.
     #[default]
     Classic,
-    /// In one block of 32-bit lanes, as many as there are hashes (at most 8), one bit in each.
+    /// All bits in one block of 32-bit lanes: as many lanes as there are hashes (at most 8), one
+    /// bit in each.
     SplitBlock,
 }
 
@@ -89,7 +90,7 @@ impl BloomFilter {
         }
     }
 
-    /// Whether the filter claims the key.
+    /// Returns true if the filter claims the key.
     #[inline(always)]
     pub fn contains(&self, h: KeyHash) -> bool {
         let h = h.bloom();
@@ -221,9 +222,9 @@ pub fn expected_coverage(bits: u32, hashes: u8, keys: f64) -> f64 {
     1.0 - (0..steps).map(|step| false_positive_rate(bits, hashes, at(step))).sum::<f64>() / f64::from(steps)
 }
 
-/// How many keys were offered, if `held` of them were not lost. Infinite where the filter is so
-/// full that this cannot be told: where one in twenty keys or fewer gets through, and chance alone
-/// (a standard deviation of `held`) would change the answer by half.
+/// Returns the expected number of keys that were offered, if `held` of them were not lost. Infinite
+/// where the filter is so full that this cannot be told: where one in twenty keys or fewer gets
+/// through, and chance alone (a standard deviation of `held`) would change the answer by half.
 pub fn offered_keys(bits: u32, hashes: u8, held: f64) -> f64 {
     let step = held.max(1.0) / 1000.0;
     let (mut offered, mut through) = (0.0, 0.0);

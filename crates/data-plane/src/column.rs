@@ -41,7 +41,7 @@ pub enum Base {
 }
 
 impl Base {
-    /// All of them.
+    /// All base sketches.
     pub const ALL: [Self; 3] = [Self::CountMin, Self::CountSketch, Self::FlowRadar];
 
     /// The name in settings and outputs.
@@ -53,7 +53,7 @@ impl Base {
         }
     }
 
-    /// Whether coefficients may be -1 and counters negative.
+    /// Returns true if coefficients may be -1 and counters negative.
     pub fn signed(self) -> bool {
         self == Self::CountSketch
     }
@@ -95,7 +95,7 @@ pub struct Geometry {
     pub width: u32,
     /// Counters per key, equally many in every row.
     pub degree: u16,
-    /// Whether coefficients may be -1 and counters negative.
+    /// True if coefficients may be -1 and counters negative.
     pub signed: bool,
 }
 
@@ -137,7 +137,7 @@ impl Column {
     }
 }
 
-/// From a key's hash to its column. Pure: the same hash always gives the same column.
+/// Map from a key's hash to its column. Pure: the same hash always gives the same column.
 pub trait ColumnMap {
     /// The counters' shape.
     fn geometry(&self) -> Geometry;

@@ -20,20 +20,20 @@ use crate::table::OutOfMemory;
 pub struct Shape {
     /// Which table holds the hot keys.
     pub heavy: HeavyKind,
-    /// Its slots.
+    /// Slots of the heavy part.
     pub slots: u32,
     /// `vote_ratio · new <= old` evicts; 1 as published (8 in Elastic Sketch). Augmented Sketch's
     /// filter has no votes.
     pub vote_ratio: u32,
     /// Which linear sketch counts the rest.
     pub base: Base,
-    /// Its rows, which is to say its counters per key.
+    /// Rows of the sketch, which is to say its counters per key.
     pub rows: u16,
     /// Counters per row. FlowRadar has as many counters in all (`rows × width`), but in one array.
     pub width: u32,
     /// Bits per counter.
     pub counter_bits: CounterBits,
-    /// How Bloom bits are placed.
+    /// Placement of Bloom bits.
     pub bloom: BloomKind,
     /// Bits of the Bloom filter.
     pub bloom_bits: u32,
@@ -92,7 +92,7 @@ impl Shape {
         }
     }
 
-    /// Whether counters may be negative.
+    /// Returns true if counters may be negative.
     pub fn signed(&self) -> bool {
         self.base.signed()
     }
@@ -170,7 +170,7 @@ const fn deferred_entry_bytes(key_bytes: usize) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Config {
-    /// How keys sit in slots.
+    /// Format of keys in the slots.
     pub keys: KeyFormat,
     /// Sizes.
     pub shape: Shape,
@@ -255,41 +255,41 @@ pub enum ConfigError {
         /// Bytes of the keys given.
         got: usize,
     },
-    /// Build the data plane with the heavy part that its configuration names.
+    /// The data plane has another heavy part than its configuration names.
     #[error("the configuration names the heavy part '{want}', but the data plane has '{got}'")]
     Heavy {
-        /// Configured.
+        /// Heavy part of the configuration.
         want: HeavyKind,
-        /// Given.
+        /// Heavy part of the data plane.
         got: HeavyKind,
     },
-    /// A sketch keeps its hash functions: give a seed made by [`Seed::with_value`] from its own.
+    /// The sketch has other hash functions: make a seed by [`Seed::with_value`] from its own.
     #[error("a sketch with hash functions of {want} cannot go on with those of {got}")]
     HashFunctions {
-        /// The sketch's.
+        /// Hash functions of the sketch.
         want: Hashing,
-        /// Given.
+        /// Hash functions of the given seed.
         got: Hashing,
     },
-    /// Choose one of the four widths.
+    /// The width of counters is not one of the four.
     #[error("counters have 4, 8, 16 or 32 bits, not {bits}")]
     CounterBits {
-        /// Asked for.
+        /// Given width.
         bits: u32,
     },
-    /// Stay within the limits.
+    /// A setting is outside its limits.
     #[error("{what} is {value}, but must be from {least} to {most}")]
     OutOfRange {
-        /// Which setting.
+        /// Name of the setting.
         what: &'static str,
-        /// Asked for.
+        /// Given value.
         value: u64,
-        /// Smallest allowed.
+        /// Smallest allowed value.
         least: u64,
-        /// Largest allowed.
+        /// Largest allowed value.
         most: u64,
     },
-    /// Ask for a smaller sketch.
+    /// There is not enough memory for the sketch.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
 }

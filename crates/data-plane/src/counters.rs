@@ -36,7 +36,7 @@ impl CounterBits {
     /// All widths, narrow to wide.
     pub const ALL: [Self; 4] = [Self::B4, Self::B8, Self::B16, Self::B32];
 
-    /// From a number of bits.
+    /// Creates the width from a number of bits.
     ///
     /// ```
     /// use ucl_data_plane::CounterBits;
@@ -62,7 +62,7 @@ impl CounterBits {
         (counters * self.bits() as usize).div_ceil(8)
     }
 
-    /// What one carry stands for.
+    /// Returns the weight that one carry stands for.
     pub fn carry_unit(self, signed: bool) -> i64 {
         1 << (self.bits() - u32::from(signed))
     }
@@ -163,17 +163,17 @@ impl Counters {
         Ok(counters)
     }
 
-    /// How many counters there are.
+    /// Returns the number of counters.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no counters.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether counters may be negative.
+    /// Returns true if counters may be negative.
     pub fn signed(&self) -> bool {
         self.signed
     }

@@ -9,7 +9,7 @@ pub enum InsertError {
     /// The key is longer than any key may be.
     #[error("a key of {bytes} bytes is longer than {MAX_KEY_BYTES}")]
     KeyTooLong {
-        /// Its length.
+        /// Length of the key.
         bytes: usize,
     },
     /// The sketch has keys of another size.
@@ -30,7 +30,7 @@ pub enum InsertError {
     /// The bytes of a batch end in the middle of a key.
     #[error("{bytes} bytes are not a whole number of {key_bytes}-byte keys")]
     Ragged {
-        /// Bytes given.
+        /// Number of given bytes.
         bytes: usize,
         /// Bytes of a key.
         key_bytes: usize,
@@ -38,9 +38,9 @@ pub enum InsertError {
     /// A batch has more or fewer weights than keys.
     #[error("{weights} weights for {keys} keys")]
     Weights {
-        /// Keys given.
+        /// Number of given keys.
         keys: usize,
-        /// Weights given.
+        /// Number of given weights.
         weights: usize,
     },
     /// A weight is 0, or beyond 2^63 - 1.

@@ -15,7 +15,7 @@ use crate::{ConfigError, InsertError};
 /// The longest key that can be counted, in bytes.
 pub const MAX_KEY_BYTES: usize = 65_535;
 
-/// How keys sit in the heavy part.
+/// Format of keys in the heavy part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum KeyFormat {
@@ -127,7 +127,7 @@ fn part<const N: usize, const M: usize>(key: &[u8; N], at: usize) -> [u8; M] {
 /// The longest key that is its own digest.
 pub const SHORT_KEY_BYTES: usize = 15;
 
-/// What turns keys of any length into the 16 bytes that stand for them.
+/// Hash key that turns keys of any length into the 16 bytes that stand for them.
 ///
 /// It does not change when a sketch is rehashed, for a digest names its key.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -26,8 +26,8 @@ use crate::resend::{Generations, Refresh, Rotation};
 use crate::table::OutOfMemory;
 use crate::totals::StreamTotals;
 
-/// What runs where the stream is seen: heavy part, linear sketch and Bloom filter for keys of `N`
-/// bytes in the slots.
+/// The device's half, which runs per item: heavy part, linear sketch and Bloom filter for keys of
+/// `N` bytes in the slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct DataPlane<const N: usize, H = VotingFilter<N>> {
@@ -144,7 +144,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
         self.totals.items
     }
 
-    /// Their weight.
+    /// Weight of the items.
     pub fn weight(&self) -> u64 {
         self.totals.weight
     }

@@ -21,7 +21,7 @@ use crate::mirrored::Pieces;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ReportRule {
-    /// As in the paper: a passed key if the Bloom filter did not have it (cold); an evicted key
+    /// The paper's rule: a passed key if the Bloom filter did not have it (cold); an evicted key
     /// always, as hot if it was hit again after taking its slot, else as cold if new.
     #[default]
     Paper,
@@ -78,10 +78,10 @@ impl FromStr for ReportRule {
     }
 }
 
-/// Why a key is sent.
+/// Reasons for sending a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct KeyFlags {
-    /// It was evicted from the heavy part after having been hit again.
+    /// True if the key was evicted from the heavy part after having been hit again.
     pub hot: bool,
     /// The Bloom filter did not have it, and has forgotten nothing since the segment began. It has
     /// no false negatives, so the key was never in the segment's sketch before.
@@ -95,7 +95,7 @@ pub enum KeyRef<'a> {
     Whole(&'a [u8]),
     /// A long key at first sight, with the digest that stands for it from now on.
     Digested {
-        /// Its digest.
+        /// Digest of the key.
         digest: [u8; 16],
         /// The key.
         bytes: &'a [u8],
@@ -106,7 +106,7 @@ pub enum KeyRef<'a> {
     Name(&'a [u8]),
 }
 
-/// What a stream comes to at one consistent moment.
+/// Totals of a stream at one consistent moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CutTotals {
     /// Items inserted so far.
@@ -130,7 +130,7 @@ pub struct Cut<'a> {
     pub totals: CutTotals,
     /// The remainders.
     pub counters: &'a Counters,
-    /// Whether the counters start again from zero after this cut (transport only: the control plane
+    /// True if the counters start again from zero after this cut (transport only: the control plane
     /// adds up).
     pub reset: bool,
 }
@@ -142,17 +142,17 @@ pub enum Report<'a> {
     Key {
         /// The key.
         key: KeyRef<'a>,
-        /// Why it is sent.
+        /// Reasons for sending it.
         flags: KeyFlags,
     },
     /// A counter overflowed.
     Carry {
         /// The counter.
         at: CounterIndex,
-        /// How many units left it; negative only for signed counters.
+        /// Number of units that left the counter; negative only for signed counters.
         times: i64,
     },
-    /// Before a cut: a slot of the heavy part that changed since the last one.
+    /// Slot of the heavy part that changed since the last cut; sent before a cut.
     Slot {
         /// The slot's number.
         slot: u32,
@@ -173,24 +173,24 @@ pub enum Report<'a> {
     Open {
         /// The new segment's configuration.
         config: &'a Config,
-        /// What becomes of what came before.
+        /// Relation to the segment before.
         opening: Opening,
     },
 }
 
-/// How a segment follows on the one before.
+/// Relation of a segment to the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Opening {
     /// The former segment is sealed, and its counts stay. A cut came right before.
     Change,
     /// A new cycle: all counts start from zero.
     Reset {
-        /// Whether a trained network starts the new cycle with the weights it has.
+        /// True if a trained network starts the new cycle with the weights it has.
         keep_weights: bool,
     },
 }
 
-/// Where reports go.
+/// Receiver of reports.
 pub trait ReportSink {
     /// Takes one report. Reports come in order and none is sent twice.
     fn report(&mut self, report: Report<'_>);

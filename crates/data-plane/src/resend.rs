@@ -20,19 +20,20 @@ pub(crate) struct Refresh {
 }
 
 impl Refresh {
-    /// Whether any key is chosen.
+    /// Returns true if any key is chosen.
     #[inline(always)]
     pub fn is_on(self) -> bool {
         self.threshold > 0
     }
 
-    /// Whether this key is, in this epoch.
+    /// Returns true if this key is chosen in this epoch.
     #[inline(always)]
     pub fn chooses(self, hash: KeyHash) -> bool {
         hash.salted(self.epoch) < self.threshold
     }
 
-    /// Of two data planes that become one: the choice that sends more, until the next epoch.
+    /// Unites the choices of two data planes that become one: the choice that sends more, until the
+    /// next epoch.
     pub fn united(self, other: Self) -> Self {
         Self { threshold: self.threshold.max(other.threshold), epoch: self.epoch.max(other.epoch) }
     }
@@ -65,12 +66,12 @@ pub(crate) struct Generations {
     set: [u32; 2],
     /// Bits with which a half is full.
     full: u32,
-    /// Nothing is forgotten.
+    /// True if nothing is forgotten.
     pub held: bool,
 }
 
 impl Generations {
-    /// Of an empty filter of this size.
+    /// Creates the generations of an empty filter of this size.
     pub fn new(bloom: &BloomFilter) -> Self {
         let half = bloom.half_bits();
         let rate = |set: u32| power(f64::from(set) / f64::from(half.max(1)), bloom.hashes);
@@ -82,7 +83,7 @@ impl Generations {
         Self { set: [0; 2], full, held: false }
     }
 
-    /// Of a filter of the same size whose content has changed.
+    /// Counts the halves of a filter of the same size whose content has changed.
     pub fn recounted(self, bloom: &BloomFilter) -> Self {
         Self { set: [bloom.set_in(0), bloom.set_in(1)], ..self }
     }
@@ -132,7 +133,7 @@ impl Rotation {
         self.emptied |= forgets;
     }
 
-    /// Whether the filter has every key since the segment began.
+    /// Returns true if the filter has every key since the segment began.
     #[inline(always)]
     pub fn has_all(self) -> bool {
         !self.emptied
@@ -147,7 +148,7 @@ impl Rotation {
         }
     }
 
-    /// Of two data planes that become one.
+    /// Unites those of two data planes that become one.
     pub fn united(self, other: Self) -> Self {
         Self { cuts: self.cuts.max(other.cuts), emptied: self.emptied | other.emptied }
     }

@@ -170,13 +170,13 @@ impl<const N: usize, H: RestoredHeavy<N>> DataPlane<N, H> {
 }
 
 impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
-    /// What [`DataPlane::watch_load`] has noted, for [`DataPlane::watch_load_from`]; it is no part
-    /// of what is written of a data plane.
+    /// Returns the notes of [`DataPlane::watch_load`], for [`DataPlane::watch_load_from`]; they are
+    /// no part of what is written of a data plane.
     pub fn known_keys(&self) -> Option<&[u8]> {
         self.light.known.as_ref().map(KnownKeys::registers)
     }
 
-    /// Goes on with what [`DataPlane::known_keys`] gave.
+    /// Continues from the notes that [`DataPlane::known_keys`] returned.
     ///
     /// # Errors
     /// If this cannot have come from there.

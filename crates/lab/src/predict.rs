@@ -51,7 +51,7 @@ pub struct Scenario {
 pub struct Mode {
     /// Name of the method, as in `ucl methods`.
     pub method: &'static str,
-    /// When epochs end.
+    /// Rule for when epochs end.
     pub epochs: Epochs,
 }
 

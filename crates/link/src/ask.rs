@@ -10,7 +10,7 @@ pub const MOST_KEYS: usize = 10_000;
 /// Which streams a question is about, and which time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// Whose streams.
+    /// Tenant of the streams.
     pub tenant: Name,
     /// Names of streams, or with `*` behind them, what their names start with; none for all
     /// streams.
@@ -87,7 +87,7 @@ pub struct KeyRow {
     /// The key.
     #[serde(flatten)]
     pub key: KeyText,
-    /// Its count.
+    /// Count of the key.
     #[serde(flatten)]
     pub count: Range,
 }
@@ -97,11 +97,11 @@ pub struct KeyRow {
 pub struct Covered {
     /// Start of the time asked for, in milliseconds since 1970.
     pub from_ms: i64,
-    /// Its end.
+    /// End of the time range.
     pub to_ms: i64,
-    /// When the first epoch that was counted began.
+    /// Time when the first epoch that was counted began.
     pub covered_from_ms: Option<i64>,
-    /// When the last one ended.
+    /// Time when the last epoch that was counted ended.
     pub covered_to_ms: Option<i64>,
     /// Number of epochs counted.
     pub epochs: u64,
@@ -109,18 +109,18 @@ pub struct Covered {
     pub complete: bool,
 }
 
-/// What an answer is about.
+/// Streams, items and weight that an answer is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// Format of the keys.
     pub format: String,
     /// Items counted, in the time asked for.
     pub items: u64,
-    /// Their weight, if it is known.
+    /// Weight of the items, if it is known.
     pub weight: Option<u64>,
     /// Items that are known to be missing, at any time.
     pub unseen_items: u64,
-    /// Whether more are missing, and nobody knows how many.
+    /// True if more items are missing, and nobody knows how many.
     pub unseen_unknown: bool,
     /// The time, if the question had one.
     pub range: Option<Covered>,
@@ -129,7 +129,7 @@ pub struct Facts {
 /// Keys with their counts.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Keys {
-    /// What the answer is about.
+    /// Streams and items that the answer is about.
     #[serde(flatten)]
     pub facts: Facts,
     /// The keys.
@@ -142,9 +142,9 @@ pub struct ChangeRow {
     /// The key.
     #[serde(flatten)]
     pub key: KeyText,
-    /// Its count in the time before.
+    /// Count of the key in the time before.
     pub before: Range,
-    /// Its count in the time asked for.
+    /// Count of the key in the time asked for.
     pub after: Range,
     /// The estimate after, less the one before.
     pub change: i64,
@@ -153,7 +153,7 @@ pub struct ChangeRow {
 /// The keys whose counts changed most.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Changes {
-    /// What the answer is about.
+    /// Streams and items that the answer is about.
     #[serde(flatten)]
     pub facts: Facts,
     /// The keys.
@@ -165,9 +165,9 @@ pub struct Changes {
 pub struct Epoch {
     /// Number of the epoch.
     pub seq: u64,
-    /// When it began, in milliseconds since 1970, by the agent's clock.
+    /// Time when the epoch began, in milliseconds since 1970, by the agent's clock.
     pub started_ms: i64,
-    /// When it ended.
+    /// Time when the epoch ended.
     pub ended_ms: i64,
     /// Items of the epoch.
     pub items: u64,
@@ -183,7 +183,7 @@ pub struct StreamSeries {
     pub stream: String,
     /// The incarnation.
     pub incarnation: String,
-    /// Its epochs.
+    /// Epochs of the stream.
     pub epochs: Vec<Epoch>,
 }
 
@@ -202,7 +202,7 @@ pub struct Step {
 /// A key over time.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Series {
-    /// What the answer is about.
+    /// Streams and items that the answer is about.
     #[serde(flatten)]
     pub facts: Facts,
     /// Epoch by epoch.
@@ -218,7 +218,7 @@ pub struct PrefixRow {
     pub prefix: String,
     /// Number of known keys that start with it.
     pub keys: u64,
-    /// Their count.
+    /// Count of these keys.
     #[serde(flatten)]
     pub count: Range,
 }
@@ -226,7 +226,7 @@ pub struct PrefixRow {
 /// Sums by prefix.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Prefixes {
-    /// What the answer is about.
+    /// Streams and items that the answer is about.
     #[serde(flatten)]
     pub facts: Facts,
     /// The sums.
@@ -236,7 +236,7 @@ pub struct Prefixes {
 /// The last epoch of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct LastEpoch {
-    /// When it ended, in milliseconds since 1970, by the agent's clock.
+    /// Time when the epoch ended, in milliseconds since 1970, by the agent's clock.
     pub ended_ms: i64,
 }
 
@@ -265,7 +265,7 @@ pub struct StreamRow {
     pub last: Option<LastEpoch>,
     /// Items that nobody counted.
     pub unseen: Option<Unseen>,
-    /// Why nothing more is taken of it, if so.
+    /// Reason why no more epochs are taken of it, if so.
     pub ended: Option<String>,
 }
 

@@ -20,7 +20,7 @@ pub struct Client {
     bearer: String,
 }
 
-/// Why the collector did not answer.
+/// Error of a request that the collector did not answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -35,7 +35,7 @@ pub enum ClientError {
     Unreachable {
         /// The collector's address.
         address: String,
-        /// What the system says.
+        /// Message of the system.
         why: String,
     },
     /// The collector answered that it will not.
@@ -45,15 +45,15 @@ pub enum ClientError {
         address: String,
         /// The HTTP status.
         status: u16,
-        /// What the collector says.
+        /// Message of the collector.
         detail: String,
     },
     /// Something else than a collector answered.
     #[error("{address} does not answer as a collector does: {why}")]
     Garbled {
-        /// Where the answer came from.
+        /// Address that answered.
         address: String,
-        /// What is wrong with it.
+        /// Defect of the answer.
         why: String,
     },
 }

@@ -21,7 +21,7 @@ impl Clock {
         Self { started: Instant::now() }
     }
 
-    /// This moment.
+    /// Returns the present moment by both clocks.
     pub fn now(&self) -> Now {
         Now { wall_ms: Self::wall_ms(), mono_ms: self.started.elapsed().as_millis() as u64 }
     }

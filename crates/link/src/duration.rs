@@ -4,7 +4,7 @@ use std::time::Duration;
 
 const UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
-/// What a length of time is, to say after "is not".
+/// Description of a length of time, to say after "is not".
 pub const DURATIONS: &str = "a number and a unit: ms, s, m, h or d, as in 5m";
 
 /// Reads a length of time of at least a millisecond, such as `5m`.

@@ -38,25 +38,25 @@ pub struct Now {
     pub mono_ms: u64,
 }
 
-/// When an epoch was, by the sender's clocks. Nothing is decided by it.
+/// Times of an epoch, by the sender's clocks. Nothing is decided by it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {
-    /// When the epoch began, in milliseconds since 1970, by a clock that may jump.
+    /// Time when the epoch began, in milliseconds since 1970, by a clock that may jump.
     pub started_ms: i64,
-    /// When it ended, by the same clock.
+    /// Time when the epoch ended, by the same clock.
     pub ended_ms: i64,
-    /// How long it lasted, by a clock that does not jump.
+    /// Duration of the epoch, by a clock that does not jump.
     pub duration_ms: u64,
 }
 
 /// Items that nobody counted: the sender was down, or its disk was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unseen {
-    /// Since when, in milliseconds since 1970.
+    /// Start of the gap, in milliseconds since 1970.
     pub from_ms: i64,
-    /// Until when.
+    /// End of the gap.
     pub to_ms: i64,
-    /// How many items, if known.
+    /// Number of missing items, if known.
     pub items: Option<u64>,
 }
 
@@ -74,20 +74,20 @@ impl Unseen {
 /// The messages of one epoch, with who sends them and where they belong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope<'a> {
-    /// Who sends it.
+    /// Sender of the envelope.
     pub identity: Identity,
-    /// How keys are read and shown, as `ucl count --format` has it: at most 255 bytes.
+    /// Format that keys are read and shown in, as `ucl count --format` has it: at most 255 bytes.
     pub format: &'a str,
     /// Envelopes of this incarnation before it.
     pub seq: u64,
     /// The checksum of the one before it; 0 for the first. As it is part of what is summed, equal
     /// checksums mean equal histories.
     pub previous: u64,
-    /// When the epoch was.
+    /// Times of the epoch.
     pub times: Times,
     /// Items of this incarnation up to the end of the epoch.
     pub items: u64,
-    /// What was not counted since the envelope before, if anything is known to be missing.
+    /// Items that were not counted since the envelope before, if anything is known to be missing.
     pub unseen: Option<Unseen>,
     /// The messages, the last of which ends the epoch.
     pub messages: Vec<&'a [u8]>,
@@ -98,7 +98,7 @@ pub struct Envelope<'a> {
 pub struct Received<'a> {
     /// The envelope.
     pub envelope: Envelope<'a>,
-    /// Its checksum.
+    /// Checksum of the envelope.
     pub checksum: u64,
     /// All its bytes.
     pub bytes: &'a [u8],
@@ -128,9 +128,9 @@ pub enum LinkError {
         "an envelope of {bytes} bytes and {messages} messages is too large: the most are {MAX_ENVELOPE} and {MAX_MESSAGES}"
     )]
     TooLarge {
-        /// Its bytes.
+        /// Bytes of the envelope.
         bytes: usize,
-        /// Its messages.
+        /// Messages of the envelope.
         messages: usize,
     },
     /// Choose another name.

@@ -109,7 +109,7 @@ impl FromStr for Incarnation {
 /// A sender: tenant, stream and incarnation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Identity {
-    /// Whose stream it is.
+    /// Tenant that owns the stream.
     pub tenant: Name,
     /// The stream.
     pub stream: Name,

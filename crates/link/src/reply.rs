@@ -11,15 +11,15 @@ pub struct Reply {
     /// The checksum of the last of them; 0 if there is none. A sender that has another one there is
     /// not the one that sent it.
     pub checksum: u64,
-    /// So many more bytes may be sent in the next request; 0 asks for a pause.
+    /// Number of bytes that the next request may have; 0 asks for a pause.
     pub window: u64,
     /// Wait at least so long before the next request.
     pub retry_after_ms: u64,
-    /// Why the rest of the request was not taken.
+    /// Reason why the rest of the request was not taken.
     pub refusal: Option<Refusal>,
 }
 
-/// Why envelopes were not taken.
+/// Reason why envelopes were not taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Refusal {
@@ -31,17 +31,17 @@ pub enum Refusal {
     /// The incarnation's messages contradict each other, and nothing more of it is taken: start a
     /// new one.
     Ended {
-        /// What was wrong.
+        /// Contradiction that was found.
         why: String,
     },
     /// A limit of the tenant is reached: wait, and tell the operator.
     Limit {
-        /// Which one.
+        /// Name of the limit.
         why: String,
     },
     /// The collector cannot write at the moment: wait.
     Unavailable {
-        /// What the system says.
+        /// Message of the system.
         why: String,
     },
 }

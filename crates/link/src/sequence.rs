@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::envelope::Received;
 
-/// So many checksums of the last envelopes are remembered. A fork further back is noticed all the
+/// Number of remembered checksums, of the last envelopes. A fork further back is noticed all the
 /// same, at its first envelope that would be new.
 pub const REMEMBERED: usize = 64;
 
@@ -18,12 +18,12 @@ pub struct Sequence {
     recent: VecDeque<u64>,
 }
 
-/// What an envelope is to a sequence.
+/// Relation of an envelope to a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// It comes next.
+    /// The envelope comes next.
     Next,
-    /// It came before.
+    /// The envelope came before.
     Repeated,
     /// Envelopes before it are missing.
     Missing,
@@ -59,7 +59,7 @@ impl Sequence {
         }
     }
 
-    /// Takes the envelope that comes next.
+    /// Appends the envelope that comes next.
     ///
     /// # Panics
     /// If it is not [`Judgement::Next`].

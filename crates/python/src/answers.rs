@@ -21,7 +21,7 @@ pub struct Answer {
     /// `None` for nulls, and for a key whose name never arrived.
     pub key: Option<Vec<u8>>,
     pub certain: Estimate,
-    /// Where the count lies with high probability.
+    /// Range in which the count lies with high probability.
     pub likely: (u64, u64),
 }
 

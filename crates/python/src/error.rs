@@ -16,7 +16,7 @@ pyo3::create_exception!(
     "A state that cannot be loaded, or a defect of this library."
 );
 
-/// What can go wrong in a call from Python.
+/// Error of a call from Python.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A value has the right type and is wrong all the same.

@@ -41,14 +41,14 @@ impl IntType {
     pub const I64: Self = Self { signed: true, bytes: 8 };
     pub const U64: Self = Self { signed: false, bytes: 8 };
 
-    /// Whether the number is one of this type.
+    /// Returns true if the number is one of this type.
     pub fn holds(self, number: i128) -> bool {
         let bits = 8 * self.bytes as u32 - u32::from(self.signed);
         let least = if self.signed { -(1i128 << bits) } else { 0 };
         (least..1 << bits).contains(&number)
     }
 
-    /// Whether every number of the other type is one of this type.
+    /// Returns true if every number of the other type is one of this type.
     pub fn holds_all_of(self, other: Self) -> bool {
         match (self.signed, other.signed) {
             (true, false) => self.bytes > other.bytes,
@@ -88,7 +88,7 @@ impl KeyType {
         }
     }
 
-    /// How such keys sit in slots.
+    /// Returns the format of such keys in slots.
     pub fn format(&self) -> Result<KeyFormat, Error> {
         let format = self.size().map_or(Ok(KeyFormat::Digest), KeyFormat::for_key_bytes);
         format.map_err(|error| Error::Build(error.into()))

@@ -36,7 +36,7 @@ pub fn import_one(value: &Bound<'_, PyAny>) -> Result<(ArrayRef, Option<KeyType>
     builder.finish()
 }
 
-/// Whether this is one key, and not a column of keys.
+/// Returns true if this is one key, and not a column of keys.
 pub fn is_key(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     kind_of(value).map(|kind| kind.is_some())
 }

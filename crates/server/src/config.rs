@@ -12,7 +12,8 @@ use ucl_sketch::Settings;
 /// The default configuration as a file, each line explained.
 pub const DEFAULT_FILE: &str = include_str!("../ucl-serve.toml");
 
-/// What may be said. A flag counts before its variable, and that before the line of the file.
+/// Options of the service, as given. A flag counts before its variable, and that before the line of
+/// the file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, clap::Args)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
@@ -127,20 +128,20 @@ impl Options {
     }
 }
 
-/// How connections are encrypted.
+/// Encryption of connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Tls {
-    /// They are not.
+    /// Connections are not encrypted.
     #[default]
     Off,
-    /// With a certificate from files.
+    /// The certificate comes from files.
     Files {
         /// The certificate, and those that signed it.
         cert: PathBuf,
-        /// Its private key.
+        /// Private key of the certificate.
         key: PathBuf,
     },
-    /// With a certificate of its own, kept in the data folder.
+    /// The certificate is a self-signed one, kept in the data folder.
     SelfSigned,
 }
 
@@ -155,7 +156,7 @@ pub struct Config {
     pub keep_epochs: usize,
     /// Milliseconds after which a stream is deleted from which nothing came; `None` for never.
     pub forget_after_ms: Option<u64>,
-    /// How connections are encrypted.
+    /// Encryption of connections.
     pub tls: Tls,
     /// Bytes of request bodies in memory at once.
     pub body_bytes: usize,
@@ -163,7 +164,7 @@ pub struct Config {
     pub connections: usize,
     /// Requests of one tenant in a second.
     pub max_requests: usize,
-    /// What one tenant may use.
+    /// Limits of one tenant.
     pub limits: Limits,
 }
 

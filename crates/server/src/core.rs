@@ -34,7 +34,7 @@ const LOOK_FOR_IDLE: Duration = Duration::from_secs(60);
 /// How long it waits before it opens a collector again that could not be opened.
 const REOPEN: Duration = Duration::from_secs(1);
 
-/// Why the collector did not answer.
+/// Reason why the collector did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum CoreError {
     /// Too many requests wait.
@@ -70,7 +70,7 @@ struct Submission {
     _turn: Turn,
 }
 
-/// What the thread has done, for `/metrics`.
+/// Counters of the thread's work, for `/metrics`.
 #[derive(Debug, Default)]
 pub struct CoreMetrics {
     /// Requests with epochs that were answered.
@@ -146,12 +146,12 @@ impl Core {
         Ok((Self { jobs, shared }, thread))
     }
 
-    /// What the thread has done.
+    /// Returns the counters of the thread's work.
     pub fn metrics(&self) -> &CoreMetrics {
         &self.shared.metrics
     }
 
-    /// Whether requests are taken.
+    /// Returns true if requests are taken.
     pub fn is_ready(&self) -> bool {
         self.shared.ready.load(Relaxed)
     }

@@ -32,7 +32,7 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long requests under way may take once the service stops.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// Why the service does not start.
+/// Error of a service that does not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -135,7 +135,7 @@ impl Server {
         Ok(Self { runtime, listener, address, app, thread, stopper, first_token, encryption })
     }
 
-    /// Where it listens.
+    /// Returns the address that the service listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -22,7 +22,7 @@ const FILE: &str = "tokens.json";
 const MARK: &str = "ucl_";
 const VERSION: u32 = 1;
 
-/// What a token allows.
+/// Permission that a token grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -35,10 +35,10 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// All of them.
+    /// All permissions.
     pub const ALL: [Self; 3] = [Self::Write, Self::Read, Self::Admin];
 
-    /// Its name.
+    /// Returns the name of the permission.
     pub fn name(self) -> &'static str {
         match self {
             Self::Write => "write",
@@ -63,25 +63,25 @@ impl FromStr for Scope {
     }
 }
 
-/// What one token allows, and where.
+/// Permissions of one token, and where they hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     /// A name for people; the start of the token's hash unless one was given.
     pub name: String,
     /// The tenant whose streams it is for.
     pub tenant: Name,
-    /// What it allows.
+    /// Permissions of the token.
     pub scopes: BTreeSet<Scope>,
-    /// It is for streams whose names start so; empty for all.
+    /// Prefix of the names of streams that the token is for; empty for all.
     pub stream_prefix: String,
-    /// When it was added, in milliseconds since 1970.
+    /// Time when the token was added, in milliseconds since 1970.
     pub created_ms: i64,
     /// SHA-256 of the token, in hexadecimal.
     hash: String,
 }
 
 impl Grant {
-    /// Whether it allows this for a whole tenant, or one of its streams.
+    /// Returns true if the token allows this for a whole tenant, or one of its streams.
     pub fn allows(&self, scope: Scope, tenant: &Name, stream: Option<&Name>) -> bool {
         self.scopes.contains(&scope)
             && self.tenant == *tenant
@@ -89,14 +89,14 @@ impl Grant {
     }
 }
 
-/// What a new token shall allow.
+/// Permissions of a new token.
 #[derive(Clone, Debug)]
 pub struct NewToken {
     /// A name for people.
     pub name: Option<String>,
     /// The tenant.
     pub tenant: Name,
-    /// What it allows.
+    /// Permissions of the token.
     pub scopes: BTreeSet<Scope>,
     /// The start of the names of its streams.
     pub stream_prefix: String,
@@ -134,7 +134,7 @@ impl Tokens {
         Ok(tokens)
     }
 
-    /// All of them, oldest first.
+    /// Returns all tokens, oldest first.
     ///
     /// # Errors
     /// If the file cannot be read.

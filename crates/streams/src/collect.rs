@@ -35,7 +35,7 @@ pub(crate) struct Collector<'c> {
     key_bytes: Option<usize>,
     /// What all further items may weigh together.
     weight_left: u64,
-    /// What a weight is multiplied by.
+    /// Factor for weights.
     pub scale: u64,
     limit: u64,
     /// Items the current batch may hold: `BATCH_ITEMS`, less when the limit is near.
@@ -44,7 +44,7 @@ pub(crate) struct Collector<'c> {
     progress: Option<Arc<Progress>>,
     /// The input being read, for messages.
     pub input: String,
-    /// For the next batch: see [`Batch::mark`].
+    /// Mark of the next batch: see [`Batch::mark`].
     pub mark: Option<u64>,
     pub summary: ReadSummary,
 }
@@ -69,7 +69,7 @@ impl<'c> Collector<'c> {
         }
     }
 
-    /// Whether to stop before reading any further.
+    /// Returns an error if reading has to stop here.
     pub fn check(&self) -> Result<(), Halt> {
         if self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)) {
             return Err(Halt::Done(Ended::Interrupt));
@@ -77,7 +77,7 @@ impl<'c> Collector<'c> {
         if self.summary.items >= self.limit { Err(Halt::Done(Ended::Limit)) } else { Ok(()) }
     }
 
-    /// Takes one item, unless its weight is 0.
+    /// Adds one item, unless its weight is 0.
     #[inline]
     pub fn key(&mut self, key: &[u8], weight: u64, place: Place) -> Result<(), Halt> {
         if key.len() > MAX_KEY_BYTES {
@@ -103,8 +103,8 @@ impl<'c> Collector<'c> {
         Ok(())
     }
 
-    /// Takes keys of `width` bytes that lie side by side from this byte offset on; a remainder
-    /// shorter than a key is not taken.
+    /// Adds keys of `width` bytes that lie side by side from this byte offset on; a remainder
+    /// shorter than a key is left out.
     pub fn block(&mut self, width: usize, mut keys: &[u8], offset: u64) -> Result<(), Halt> {
         let left = self.weight_left.checked_sub((keys.len() / width) as u64);
         let Some(left) = left.filter(|_| self.key_bytes.is_none_or(|bytes| bytes == width)) else {
@@ -124,7 +124,7 @@ impl<'c> Collector<'c> {
         Ok(())
     }
 
-    /// Takes note of a record that is not an item.
+    /// Records that a record is not an item.
     #[cold]
     pub fn bad(&mut self, place: Place, reason: BadReason) -> Result<(), Halt> {
         let record = BadRecord { input: self.input.clone(), place, reason };
@@ -138,7 +138,7 @@ impl<'c> Collector<'c> {
         }
     }
 
-    /// Takes note of an input that cannot be read to its end.
+    /// Records that an input cannot be read to its end.
     pub fn damaged(&mut self, message: String) -> Result<(), Halt> {
         match self.on_error {
             OnError::Stop => Err(Halt::Failed(ReadErrorKind::Truncated(message))),

@@ -107,9 +107,9 @@ const LONGEST: usize = 16;
 /// What the first bytes say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look<T> {
-    /// This is what it is.
+    /// The content is of this kind.
     Is(T),
-    /// None of the signatures.
+    /// The content has none of the signatures.
     Other,
     /// More bytes could still make one of them.
     NeedMore,

@@ -20,11 +20,11 @@ pub struct Expanded {
 /// Files of a folder or pattern that are wanted.
 #[derive(Debug, Clone, Copy)]
 pub enum Wanted<'f> {
-    /// All of them.
+    /// All files.
     All,
-    /// Those that can be read in this format.
+    /// The files that can be read in this format.
     For(&'f Format),
-    /// Those that can be read as text; or captures, if there is nothing else.
+    /// The files that can be read as text; or captures, if there is nothing else.
     Text,
 }
 

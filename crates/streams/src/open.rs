@@ -44,7 +44,7 @@ const STORED_CHUNK: usize = 1 << 17;
 pub(crate) struct Opened<'r> {
     /// The bytes after decompression.
     pub plain: Box<dyn Read + 'r>,
-    /// What the stored bytes were, for messages.
+    /// Compression of the stored bytes, for messages.
     pub packing: Packing,
     pub stored: Rc<Stored>,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Opened<'r> {
 #[derive(Default)]
 pub(crate) struct Stored {
     pub bytes: Cell<u64>,
-    /// Whether the *system* failed, as opposed to the decompressor.
+    /// True if the *system* failed, as opposed to the decompressor.
     pub failed: Cell<bool>,
 }
 

@@ -35,14 +35,14 @@ pub struct ReadOptions {
     pub format: Format,
     /// Place of the weight. If `None`, every weight is 1; generated items always have weight 1.
     pub weight: Option<Weight>,
-    /// Whether the first row of a table is a header. If `None`, it is a header when a column is
+    /// True if the first row of a table is a header. If `None`, it is a header when a column is
     /// given by name. With column numbers only, it is taken for a header unless the weight's column
     /// holds a number; [`ReadSummary::assumed_header`] reports this.
     pub header: Option<bool>,
     /// Character between two columns of `csv`, `tsv` or `field`. If `None`: a comma, a tab, or any
     /// run of blanks and tabs. `field` with a delimiter splits at each one, as `cut` does.
     pub delimiter: Option<Delimiter>,
-    /// Whether quotes in `csv` and `tsv` are ordinary characters. By default, a field in double
+    /// True if quotes in `csv` and `tsv` are ordinary characters. By default, a field in double
     /// quotes may hold delimiters and newlines, and a quote inside of it is doubled (RFC 4180).
     pub literal_quotes: bool,
     /// Factor for every weight, which makes decimals whole: at a scale of 100, `12.34` is 1234.
@@ -52,7 +52,7 @@ pub struct ReadOptions {
     /// Total weight of items counted before this read. It counts towards
     /// [`MAX_WEIGHT`](crate::MAX_WEIGHT).
     pub weight_before: u64,
-    /// Whether to read inputs as they are: nothing is unpacked, and [`Content`](crate::Content) is
+    /// True if inputs are read as they are: nothing is unpacked, and [`Content`](crate::Content) is
     /// not checked.
     pub raw: bool,
     /// Behaviour at bad records.

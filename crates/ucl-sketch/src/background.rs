@@ -36,7 +36,7 @@ const LAG: u64 = 64;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot start a thread: {why}")]
 pub struct NoThread {
-    /// What the system says.
+    /// Message of the system.
     pub why: String,
 }
 
@@ -85,7 +85,7 @@ impl Background {
         Self::run(control, train_every, Receiver::new(0), |out| Ok(Encoder::new(0, config, out)?))
     }
 
-    /// Goes on with a control plane and an encoder that were stopped. It was made for
+    /// Restarts from a control plane and an encoder that were stopped. It was made for
     /// [`Background::settings`].
     #[cfg(feature = "state")]
     pub fn resume(mut control: ControlPlane, state: EncoderState) -> Result<Self, LoadError> {

@@ -16,7 +16,7 @@ use crate::mode::Mode;
 use crate::plan::{BudgetError, Plan, Request, SERIES_INTERVAL, plan};
 use crate::sketch::UclSketch;
 
-/// Where the control plane runs.
+/// Place where the control plane runs.
 ///
 /// ```
 /// use ucl_sketch::{Execution, UclSketch};
@@ -27,10 +27,11 @@ use crate::sketch::UclSketch;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Execution {
-    /// In the caller's thread, at every cut: deterministic.
+    /// The control plane runs in the caller's thread, at every cut: deterministic.
     #[default]
     Synchronous,
-    /// In threads of its own: inserting never waits for decoding or training.
+    /// The control plane runs in threads of its own: inserting never waits for decoding or
+    /// training.
     Background,
     /// In threads of its own that lag behind by some epochs at most: the same answers as
     /// [`Execution::Synchronous`], sooner where there are two cores. Inserting waits for whoever
@@ -264,7 +265,7 @@ impl<K: Key> Builder<K> {
         self
     }
 
-    /// How the sketch counts: exactly (the default), or in a sketch that is decoded.
+    /// Sets the mode of counting: exactly (the default), or in a sketch that is decoded.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = Some(mode);
         if let Mode::Sketch(decoder) = mode {

@@ -16,7 +16,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub usize);
 
-/// Not a size.
+/// Error of a text that is not a size.
 ///
 /// ```
 /// let error = "lots".parse::<ucl_sketch::Bytes>().unwrap_err();

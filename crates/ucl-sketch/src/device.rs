@@ -22,7 +22,7 @@ use crate::state::LoadError;
 pub struct Outgoing {
     /// The message.
     pub bytes: Vec<u8>,
-    /// Whether it ends an epoch: after it the station can answer.
+    /// True if the message ends an epoch: after it the station can answer.
     pub ends_epoch: bool,
 }
 
@@ -233,7 +233,7 @@ impl Device {
         }
     }
 
-    /// Whether carries are held back.
+    /// Returns true if carries are held back.
     pub fn is_holding(&self) -> bool {
         self.held.is_some()
     }
@@ -249,7 +249,7 @@ impl Device {
         8 * self.encoder.buffer() + 3 * counter_bytes + 2 * slots + 16 * counters + 4_096
     }
 
-    /// Takes the oldest message that was not taken yet.
+    /// Removes and returns the oldest message.
     pub fn next_message(&mut self) -> Option<Outgoing> {
         self.collect(false);
         let message = self.outgoing.pop_front()?;

@@ -6,7 +6,7 @@ use ucl_control_plane::DecoderKind;
 
 use crate::plan::PAPER_INTERVAL;
 
-/// When an epoch ends.
+/// Rule for when an epoch ends.
 ///
 /// ```
 /// use ucl_sketch::{DecoderKind, Epochs, UclSketch};
@@ -17,10 +17,10 @@ use crate::plan::PAPER_INTERVAL;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Epochs {
-    /// Before it has more keys than its counters can tell apart. The sketch finds out by itself;
-    /// the same stream always has the same epochs.
+    /// An epoch ends before it has more keys than its counters can tell apart. The sketch finds out
+    /// by itself; the same stream always has the same epochs.
     ByLoad,
-    /// After so many items.
+    /// An epoch ends after this many items.
     Every(u64),
     /// Only when asked.
     Open,

@@ -35,8 +35,8 @@ pub trait Key: Sized {
     fn decode(bytes: &[u8]) -> Option<Self>;
 }
 
-/// What can be inserted and asked for where keys are of type `K`: a key, a reference to one, or,
-/// for text and bytes, a slice.
+/// Type that can be inserted and asked for where keys are of type `K`: a key, a reference to one,
+/// or, for text and bytes, a slice.
 pub trait AsKey<K> {
     /// Calls `f` with the encoded key.
     fn with_key_bytes<T>(&self, f: impl FnOnce(&[u8]) -> T) -> T;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use ucl_control_plane::DecoderKind;
 use ucl_data_plane::{Config, HeavyKind};
 
-/// How a sketch counts.
+/// Mode of counting.
 ///
 /// ```
 /// use ucl_sketch::{DecoderKind, Mode, UclSketch};
@@ -23,7 +23,8 @@ pub enum Mode {
     /// Every count is exact: a table holds the frequent keys, and what it evicts goes up the link.
     #[default]
     Exact,
-    /// What the heavy part evicts goes into a linear sketch, and this decoder recovers it.
+    /// Counts in a linear sketch: it takes what the heavy part evicts, and this decoder recovers
+    /// it.
     Sketch(DecoderKind),
 }
 

@@ -54,7 +54,7 @@ struct Away {
 }
 
 impl Pipeline {
-    /// Gives the control plane back if the system cannot start threads.
+    /// Starts the threads; returns the control plane if the system cannot start them.
     pub fn new(control: Box<ControlPlane>) -> Result<Self, Box<ControlPlane>> {
         let threads = ThreadPoolBuilder::new().thread_name(|at| format!("ucl-control-{at}"));
         match threads.num_threads(rayon::current_num_threads()).build() {

@@ -21,12 +21,12 @@ use crate::Bytes;
 use crate::epochs::Epochs;
 use crate::mode::Mode;
 
-/// What the planner is asked.
+/// Question to the planner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The budget, in bytes.
     pub memory: usize,
-    /// How keys sit in slots.
+    /// Format of keys in slots.
     pub keys: KeyFormat,
     /// Distinct keys to expect; by default a quarter of the budget's bytes.
     pub expected_keys: Option<u64>,
@@ -81,7 +81,7 @@ pub fn default_expected_keys(memory: usize) -> u64 {
     memory as u64 / 4
 }
 
-/// What the planner answers.
+/// Answer of the planner.
 ///
 /// ```
 /// use ucl_sketch::plan::{Plan, Request, plan};
@@ -92,14 +92,14 @@ pub fn default_expected_keys(memory: usize) -> u64 {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// How keys sit in slots: not as asked for, where a mirrored table has codes for keys of any
+    /// Format of keys in slots: not as asked for, where a mirrored table has codes for keys of any
     /// length.
     pub keys: KeyFormat,
     /// The shape.
     pub shape: Shape,
     /// The report rule that goes with it.
     pub rule: ReportRule,
-    /// When epochs end.
+    /// Rule for when epochs end.
     pub epochs: Epochs,
 }
 
@@ -109,9 +109,9 @@ pub enum BudgetError {
     /// The budget does not hold even the smallest shape.
     #[error("a budget of {} is too small for {keys}: at least {} are needed", Bytes(*.memory), Bytes(*.least))]
     TooSmall {
-        /// Asked for.
+        /// Given budget.
         memory: usize,
-        /// For such keys.
+        /// Format of the keys.
         keys: KeyFormat,
         /// The smallest that works.
         least: usize,
@@ -122,7 +122,7 @@ pub enum BudgetError {
         Bytes(*.memory)
     )]
     TooLarge {
-        /// Asked for.
+        /// Given budget.
         memory: usize,
         /// Slots that would be left over for the heavy part or the mirrored table.
         slots: usize,

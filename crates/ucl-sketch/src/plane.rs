@@ -153,7 +153,7 @@ impl AnyPlane {
         }
     }
 
-    /// What watching the load has noted, for a state.
+    /// Returns the notes of watching the load, for a state.
     #[cfg(feature = "state")]
     pub fn known_keys(&self) -> Option<&[u8]> {
         match self {
@@ -165,7 +165,7 @@ impl AnyPlane {
         }
     }
 
-    /// Goes on with what [`AnyPlane::known_keys`] gave.
+    /// Continues from the notes that [`AnyPlane::known_keys`] returned.
     #[cfg(feature = "state")]
     pub fn watch_load_from(&mut self, registers: Vec<u8>) -> Result<(), Inconsistent> {
         match self {
@@ -249,7 +249,7 @@ impl AnyPlane {
         }
     }
 
-    /// Whether a batch of `count` keys of one size can be inserted, whole.
+    /// Checks that a batch of `count` keys of one size can be inserted as a whole.
     pub fn check_batch(&self, key_bytes: usize, count: usize, weights: Option<&[u64]>) -> Result<(), InsertError> {
         self.config().keys.check(key_bytes)?;
         each!(self, plane => plane.check_batch(count, weights))

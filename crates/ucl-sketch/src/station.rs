@@ -82,7 +82,7 @@ impl Prepared {
         self.epochs
     }
 
-    /// Whether the last message ends an epoch.
+    /// Returns true if the last message ends an epoch.
     pub fn ends_epoch(&self) -> bool {
         self.ends_epoch
     }
@@ -166,7 +166,7 @@ impl Station {
         Ok(Prepared { receiver, messages: read, most_new_keys, epochs, ends_epoch })
     }
 
-    /// Takes messages in that were prepared, with nothing applied in between.
+    /// Applies messages that were prepared, with nothing applied in between.
     ///
     /// # Errors
     /// If they contradict those before. The station has failed then.
@@ -232,7 +232,7 @@ impl Station {
         self.control.as_mut().ok_or_else(|| Fault::Link("no message has come yet".into()))?.view_at_cut()
     }
 
-    /// How the device's keys sit in its slots, once the first message has come.
+    /// Returns the format of the device's keys in its slots, once the first message has come.
     pub fn key_format(&self) -> Option<KeyFormat> {
         self.config().map(|config| config.keys)
     }

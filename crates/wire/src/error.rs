@@ -12,7 +12,7 @@ pub enum WireError {
     /// The message is incomplete.
     #[error("{what} needs {needed} bytes, but {left} are left")]
     Truncated {
-        /// What was being read.
+        /// Part that was being read.
         what: &'static str,
         /// Bytes it needs.
         needed: usize,
@@ -22,7 +22,7 @@ pub enum WireError {
     /// The bytes are not a message.
     #[error("a message starts with the bytes 55 43, not {got:02x?}")]
     NotAMessage {
-        /// How they start.
+        /// First two bytes.
         got: [u8; 2],
     },
     /// The message has a newer version than this reader knows.
@@ -34,31 +34,31 @@ pub enum WireError {
     /// The checksum is wrong: the bytes changed on the way.
     #[error("the message's checksum is {stored:08x}, but its bytes give {computed:08x}")]
     Checksum {
-        /// In the message.
+        /// Checksum in the message.
         stored: u32,
-        /// Of the message.
+        /// Checksum of the bytes.
         computed: u32,
     },
     /// The checksum is right, but the content is invalid: the sender is faulty or hostile.
     #[error("the message's {what} cannot be")]
     Corrupt {
-        /// Which part.
+        /// Name of the invalid part.
         what: &'static str,
     },
     /// A number in the message is over its limit.
     #[error("{what} is {value}, but at most {most} are allowed")]
     TooLarge {
-        /// Which count.
+        /// Name of the number.
         what: &'static str,
-        /// As declared.
+        /// Declared value.
         value: u64,
-        /// The limit.
+        /// Largest allowed value.
         most: u64,
     },
     /// More bytes follow the message. [`split_message`](crate::split_message) separates messages.
     #[error("{bytes} bytes follow where the message should end")]
     TrailingBytes {
-        /// How many.
+        /// Number of bytes.
         bytes: usize,
     },
     /// The configuration of the segment is invalid.

@@ -104,7 +104,7 @@ impl ExportFrames {
 /// A message of a mirrored table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Export {
-    /// What [`Mirror::read`](ucl_data_plane::mirrored::Mirror::read) takes.
+    /// Bytes for [`Mirror::read`](ucl_data_plane::mirrored::Mirror::read).
     pub bytes: Vec<u8>,
     /// The digest of the table, if the message has the counts of all slots.
     pub cut: Option<u64>,

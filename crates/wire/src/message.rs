@@ -56,14 +56,14 @@ pub enum Message {
     SegmentOpen(Config),
     /// Start of a new cycle: all counts restart from zero, with this configuration.
     Reset {
-        /// The configuration.
+        /// Configuration of the segment.
         config: Config,
-        /// Whether a trained network keeps its weights.
+        /// True if a trained network keeps its weights.
         keep_weights: bool,
     },
     /// Reports of one epoch.
     Reports(EpochReports),
-    /// What a mirrored table sends.
+    /// Piece of the exports of a mirrored table.
     Export(Export),
 }
 

@@ -76,7 +76,8 @@ impl UnsignedRows {
         least
     }
 
-    /// What a row holds; the same for all rows, if everything was added by [`UnsignedRows::add`].
+    /// Returns the weight that a row holds; the same for all rows, if everything was added by
+    /// [`UnsignedRows::add`].
     pub fn held_weight(&self) -> u64 {
         self.counters[..self.width as usize].iter().map(|&counter| u64::from(counter)).sum()
     }

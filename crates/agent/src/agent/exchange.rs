@@ -30,7 +30,7 @@ impl Link {
 pub struct Request {
     /// Which one, for [`Agent::on_reply`].
     pub id: u64,
-    /// Who sends it.
+    /// Sender of the request.
     pub identity: Identity,
     /// Envelopes laid end to end.
     pub body: Vec<u8>,
@@ -62,13 +62,13 @@ impl<S: Storage> Agent<S> {
         Ok(Some(Request { id: self.link.requests, identity: self.identity(), body }))
     }
 
-    /// When the next request may be made, by the clock that does not jump.
+    /// Returns the earliest time of the next request, by the clock that does not jump.
     pub fn retry_at(&self) -> u64 {
         self.link.not_before
     }
 
-    /// Takes the reply to a request, or why there was none. `random` decides how long to wait after
-    /// a failure, and marks a new incarnation where one begins.
+    /// Accepts the reply to a request, or the reason why there was none. `random` decides how long
+    /// to wait after a failure, and marks a new incarnation where one begins.
     ///
     /// # Errors
     /// If the disk fails.

@@ -7,8 +7,8 @@ const LONGEST: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// How a connection tells where a message ends. Its first byte decides: only a frame begins with a
-/// digit and goes on with a length, a blank and a `<`.
+/// Splits the bytes of a connection into messages. Its first byte decides: only a frame begins with
+/// a digit and goes on with a length, a blank and a `<`.
 #[derive(Debug, Default)]
 pub struct Frames {
     counted: Option<bool>,
@@ -16,7 +16,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Takes bytes as they come, and appends whole lines to `out`.
+    /// Adds the bytes of a connection, and appends its whole lines to `out`.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
         self.waiting.extend(bytes);
         if self.counted.is_none() {

@@ -23,7 +23,7 @@ impl Capture {
     }
 }
 
-/// There are no privileges to give up.
+/// Does nothing: this system has no privileges to give up.
 pub fn drop_privileges(_: bool, _: bool) -> io::Result<()> {
     Ok(())
 }

@@ -57,11 +57,11 @@ pub struct Ring {
 
 /// A packet, as it lies in the ring.
 pub struct Packet<'r> {
-    /// When it came, since 1970.
+    /// Time of arrival, since 1970.
     pub at: Duration,
-    /// Its length on the wire.
+    /// Length of the packet on the wire.
     pub length: u32,
-    /// Its first bytes.
+    /// First bytes of the packet.
     pub bytes: &'r [u8],
 }
 

@@ -14,7 +14,7 @@ use crate::present::Row;
 use crate::present::histogram::{self, Bin};
 use crate::show::as_text;
 
-/// What the user wants to know.
+/// Questions of the user.
 pub struct Asked {
     pub top: usize,
     pub keys: Vec<Vec<u8>>,
@@ -41,17 +41,17 @@ pub struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uplink_bytes: Option<u64>,
     pub seconds: f64,
-    /// As text: it has more bits than a JSON number.
+    /// Seed as text: it has more bits than a JSON number.
     #[serde(serialize_with = "as_text")]
     pub seed: Seed,
     pub top: Vec<Row>,
     pub queries: Vec<Row>,
-    /// What to know before trusting the answer.
+    /// Warnings to read before trusting the answer.
     pub warnings: Vec<String>,
     // What follows appears only where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight: Option<u64>,
-    /// What all weights, and so all counts, were multiplied by.
+    /// Factor that all weights, and so all counts, were multiplied by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale: Option<NonZeroU64>,
     /// Records of weight 0, which were not counted.
@@ -78,7 +78,7 @@ pub struct Answer {
     pub configured: &'static str,
     #[serde(skip)]
     pub never_reported: f64,
-    /// Whether there may be many more.
+    /// True if there may be many more.
     #[serde(skip)]
     pub or_more: bool,
     #[serde(skip)]
@@ -86,7 +86,7 @@ pub struct Answer {
     /// The keys that the sketch was planned for.
     #[serde(skip)]
     pub expected_keys: u64,
-    /// Whether it would have been planned better for those that came.
+    /// True if telling the planner the real number of keys would give a better shape.
     #[serde(skip)]
     pub better_planned: bool,
     /// Weight of all items, whether or not the user gave weights.
@@ -104,7 +104,7 @@ pub struct Answer {
     /// Items between two cuts.
     #[serde(skip)]
     pub interval: Option<u64>,
-    /// Whether epochs end by load.
+    /// True if epochs end by load.
     #[serde(skip)]
     pub by_load: bool,
     /// Seconds until the last item was in; decoding of earlier epochs included.
@@ -148,7 +148,7 @@ fn as_map<S: serde::Serializer>(parts: &[(&'static str, usize)], serializer: S) 
 #[derive(Debug, Serialize)]
 pub struct PrefixSum {
     pub prefix: String,
-    /// How many known keys start so.
+    /// Number of known keys that start with the prefix.
     pub keys: usize,
     pub estimate: u64,
     pub lower: u64,

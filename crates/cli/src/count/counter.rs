@@ -28,7 +28,7 @@ impl Skipped {
         Self { count: summary.skipped, first: summary.first_skip.as_ref().map(ToString::to_string) }
     }
 
-    /// How many, if any, and the first.
+    /// Describes the skipped records: their number, and the first one. `None` if there were none.
     pub fn told(&self) -> Option<String> {
         let first = self.first.as_deref().map_or(String::new(), |first| format!("; the first: {}", harmless(first)));
         (self.count > 0).then(|| counted(self.count, "bad record") + &first)
@@ -40,7 +40,7 @@ impl Counter {
         Self { sketch, exact: audit.then(ExactCounts::new) }
     }
 
-    /// Takes some items of a batch.
+    /// Inserts some items of a batch.
     pub fn insert(&mut self, batch: Batch<'_>, range: Range<usize>) -> Result<(), InsertError> {
         let fits = |width| self.sketch.config().keys == KeyFormat::Fixed(width as u8) && width < 256;
         match batch.fixed() {
@@ -60,7 +60,7 @@ impl Counter {
         Ok(())
     }
 
-    /// Takes over what another one has counted.
+    /// Adds what another counter has counted.
     pub fn merge(&mut self, other: Self) -> Result<(), MergeError> {
         self.sketch.merge(other.sketch)?;
         if let (Some(exact), Some(more)) = (&mut self.exact, &other.exact) {

@@ -14,7 +14,7 @@ use super::counter::Counter;
 use super::{Job, text};
 use crate::progress::Bar;
 
-/// How often to print.
+/// Interval between two printed answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
     Items(u64),
@@ -59,7 +59,7 @@ pub fn time(text: &str) -> Result<Duration, String> {
 /// The counter while the stream runs, shared by the reader and the clock.
 pub struct Live {
     pub counter: Counter,
-    /// Why to stop: a bad item, or an output that is gone.
+    /// Error that ended the run: a bad item, or an output that is gone.
     pub failure: Option<anyhow::Error>,
     until_print: u64,
     period: u64,
@@ -118,7 +118,7 @@ impl Live {
     }
 }
 
-/// What has to be done by the clock.
+/// Actions that are due by the clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Periods {
     print: Option<Duration>,

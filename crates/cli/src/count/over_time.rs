@@ -24,7 +24,7 @@ pub struct Period {
 }
 
 impl Period {
-    /// What the options ask for; `None` if nothing about time.
+    /// Reads the options about time; `None` if there are none.
     pub fn of(args: &Args, mode: Mode) -> Result<Option<Self>, Usage> {
         if args.last.is_none() && !args.changes && args.keep.is_none() {
             return Ok(None);
@@ -38,7 +38,7 @@ impl Period {
         Ok(Some(Self { last: args.last, compare, top: args.top }))
     }
 
-    /// How many epochs must be kept to answer, and how many were asked to be.
+    /// Returns the number of epochs to keep: enough to answer, and as many as asked for.
     pub fn epochs(&self, args: &Args) -> usize {
         // The open epoch may be too short to be compared, and is kept all the same.
         let compared = self.compare.map_or(0, |n| n.saturating_mul(2).saturating_add(1));
@@ -99,7 +99,7 @@ fn tenth(mean: f64) -> f64 {
 #[derive(Debug, Serialize)]
 pub struct OverTime {
     pub epochs_kept: usize,
-    /// What keeping them costs beside the sketch.
+    /// Memory of the kept epochs, beside the sketch.
     pub bytes_kept: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<Last>,

@@ -10,9 +10,9 @@ use ucl_streams::{ReadError, ReadOptions, ReadSummary, Source, read};
 use super::Args;
 use super::counter::Counter;
 
-/// How many data planes count: one, unless there are threads and inputs for more. Answers and
-/// states in between and a limit are of all inputs in order, and so they need one data plane that
-/// sees them all; and a state that goes on is one.
+/// Returns the number of data planes: one, unless there are threads and inputs for more. Answers
+/// and states in between and a limit are of all inputs in order, and so they need one data plane
+/// that sees them all; and a state that goes on is one.
 pub fn planes(args: &Args, sources: &[Source]) -> usize {
     let in_order =
         args.every.is_some() || args.cut_every.is_some() || args.save_every.is_some() || args.input.limit.is_some();

@@ -53,8 +53,8 @@ pub fn expected_keys(sketch: &UclSketch, budget: usize) -> u64 {
     given.unwrap_or_else(|| default_expected_keys(budget))
 }
 
-/// Whether --expected-keys would have helped: told of so many keys, the planner of delta and EM
-/// gives the Bloom filter more without taking counters away. Elsewhere (the other decoders,
+/// Returns true if --expected-keys would have helped: told of so many keys, the planner of delta
+/// and EM gives the Bloom filter more without taking counters away. Elsewhere (the other decoders,
 /// counters of a given width, budgets with many counters per epoch) it changed nothing or made
 /// counts worse, in trials from 4KB to 1MB.
 pub fn better_planned(sketch: &mut UclSketch, budget: usize, keys: u64) -> bool {
@@ -147,7 +147,7 @@ pub fn open(path: &Path, args: &Args) -> anyhow::Result<Stored> {
 }
 
 impl Stored {
-    /// What the options ask about time, if the state has kept enough to answer.
+    /// Reads the options about time, if the state has kept enough to answer.
     pub fn period(&mut self, args: &Args) -> Result<Option<Period>, Usage> {
         let kept = self.sketch.with_control(|control| control.settings().retain_epochs);
         let period = Period::of(args, self.sketch.mode())?;

@@ -14,7 +14,8 @@ pub fn all(answer: &Answer) -> Vec<String> {
     warnings.flatten().collect()
 }
 
-/// Whether the Bloom filter is so full that it would have lost far more keys than can be estimated.
+/// Returns true if the Bloom filter is so full that it would have lost far more keys than can be
+/// estimated.
 pub fn lost_unknown(answer: &Answer) -> bool {
     answer.or_more || answer.never_reported.is_infinite()
 }

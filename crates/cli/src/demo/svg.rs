@@ -20,7 +20,7 @@ impl LogAxis {
         Self { low: low.log10(), high: high.log10().max(low.log10() + 1e-9), from, to }
     }
 
-    /// Where a value is. What is beyond the scale sits at its end.
+    /// Returns the position of a value. What is beyond the scale sits at its end.
     pub fn at(&self, value: f64) -> f64 {
         let share = (value.max(1e-300).log10() - self.low) / (self.high - self.low);
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
@@ -39,7 +39,7 @@ pub struct Svg {
     height: f64,
 }
 
-/// How text lies about its point.
+/// Side of its point on which text lies.
 #[derive(Clone, Copy, Debug)]
 pub enum Anchor {
     Start,

@@ -9,7 +9,7 @@ const LINES: u32 = 12;
 /// Cells of the longest bar.
 const CELLS: f64 = 32.0;
 
-/// How many keys have counts from `low` to `high`.
+/// Number of keys with counts from `low` to `high`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bin {
     pub low: u64,

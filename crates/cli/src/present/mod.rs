@@ -110,7 +110,7 @@ pub fn queries(rows: &[Row]) -> String {
     key_table(&header, &[false, true, true, true, false, true], 0, rows.iter().map(cells).collect())
 }
 
-/// How far off the estimates are by their own check.
+/// Describes the error of the estimates by their own check.
 pub fn self_check(check: &SelfCheck) -> String {
     if check.residual < 5e-5 {
         return "self-check: less than 0.01% off (good below 1%)".to_owned();

@@ -12,7 +12,7 @@ use ucl_learned::{Cancel, Problem, Shape, Snapshot, Solver, TrainBudget};
 
 use super::{DecodeError, DecoderKind, LinearSystem, refine};
 
-/// When a classic decoder answers in place of the network.
+/// Rule for when a classic decoder answers in place of the network.
 ///
 /// ```
 /// use ucl_control_plane::{Fallback, Settings};
@@ -35,16 +35,16 @@ pub enum Fallback {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Of the network.
+    /// Error of the network.
     pub learned: f64,
-    /// Of the classic decoder.
+    /// Error of the classic decoder.
     pub classic: f64,
-    /// Of EM from the network's output.
+    /// Error of EM from the network's output.
     pub refined: f64,
 }
 
 impl Verdict {
-    /// Of one of the decoders.
+    /// Returns the error of one of the decoders.
     pub fn of(&self, decoder: DecoderKind) -> f64 {
         match decoder {
             DecoderKind::Learned => self.learned,
@@ -53,7 +53,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the classic decoder should answer.
+    /// Returns true if the classic decoder should answer.
     pub fn prefers_classic(&self) -> bool {
         self.classic < self.learned
     }

@@ -17,12 +17,12 @@ use super::{DecodeError, Decoder, DecoderKind, LinearSystem};
 use crate::settings::Settings;
 use crate::window::Window;
 
-/// What is known of a column's key before any decoding.
+/// Facts about a column's key that are known before any decoding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KnownKey {
-    /// Whether it was evicted after having been hit again.
+    /// True if the key was evicted after having been hit again.
     pub hot: bool,
-    /// What it has in the sketch at least.
+    /// Least count of the key in the sketch.
     pub least: f64,
 }
 
@@ -130,7 +130,7 @@ impl Learned {
         Ok(())
     }
 
-    /// Whether it has been trained at all, and since its columns were last replaced.
+    /// Returns true if the network was trained since its columns were last replaced.
     pub fn is_ready(&self) -> bool {
         self.solver.steps() > 0 && self.settled
     }
@@ -164,19 +164,19 @@ impl Learned {
         self
     }
 
-    /// How the network did against the classic decoder on a row left out, when it was last trained;
-    /// `None` if that is not asked for.
+    /// Returns how the network did against the classic decoder on a row left out, when it was last
+    /// trained; `None` if that is not asked for.
     pub fn verdict(&self) -> Option<Verdict> {
         self.verdict
     }
 
-    /// Whether it should answer: trained, and not worse than the classic decoder as far as can be
-    /// told.
+    /// Returns true if the network should answer: trained, and not worse than the classic decoder
+    /// as far as can be told.
     pub fn is_trusted(&self) -> bool {
         self.is_ready() && !self.verdict.is_some_and(|verdict| verdict.prefers_classic())
     }
 
-    /// What each training reported.
+    /// Returns the report of each training.
     pub fn history(&self) -> &[TrainReport] {
         &self.history
     }

@@ -55,7 +55,7 @@ impl DecoderKind {
     pub const ALL: [Self; 9] =
         [Self::Cm, Self::Map, Self::Lsqr, Self::Lsmr, Self::Omp, Self::Em, Self::Learned, Self::Refined, Self::Delta];
 
-    /// Whether the decoder has a network to train.
+    /// Returns true if the decoder has a network to train.
     pub fn is_trained(self) -> bool {
         matches!(self, Self::Learned | Self::Refined)
     }
@@ -80,9 +80,9 @@ impl DecoderKind {
         }
     }
 
-    /// Whether the decoder can work with counters of this geometry: Count Sketch, whose columns
-    /// have negative coefficients, is closed to all that multiply or peel, and FlowRadar's single
-    /// array to the closed form, which is derived for rows.
+    /// Checks that the decoder can work with counters of this geometry. Decoders that multiply or
+    /// peel cannot take Count Sketch, whose columns have negative coefficients; the closed form
+    /// cannot take FlowRadar's single array, because it is derived for rows.
     pub fn supports(self, geometry: &Geometry) -> Result<(), Unsupported> {
         let unsupported = |why| Err(Unsupported { decoder: self.name(), why });
         match self {
@@ -129,9 +129,9 @@ pub struct UnknownDecoder(pub String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the decoder '{decoder}' cannot decode this sketch: {why}")]
 pub struct Unsupported {
-    /// Its name.
+    /// Name of the decoder.
     pub decoder: &'static str,
-    /// What it needs.
+    /// Requirement of the decoder.
     pub why: &'static str,
 }
 
@@ -151,11 +151,11 @@ pub struct Unsupported {
 pub struct LinearSystem<'a> {
     /// The columns of `A`.
     pub columns: &'a Columns,
-    /// How the counters are laid out.
+    /// Layout of the counters.
     pub geometry: Geometry,
     /// The counters `y`.
     pub counters: &'a [f64],
-    /// What each column's key is known to have in them at least.
+    /// Least count in the counters that is known for each column's key.
     pub known: &'a [f64],
 }
 
@@ -217,10 +217,10 @@ pub trait Decoder: Send {
 /// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum DecodeError {
-    /// From a solver.
+    /// A solver failed.
     #[error("internal: {0}")]
     Equations(#[from] ucl_equations::Error),
-    /// From the network.
+    /// The network failed.
     #[error("internal: {0}")]
     Learned(#[from] ucl_learned::ProblemError),
 }

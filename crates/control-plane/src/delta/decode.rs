@@ -26,7 +26,7 @@ pub struct Decoded {
     pub values: Vec<f64>,
     pub least: Vec<i64>,
     pub unexplained: u64,
-    /// How far candidates may be off.
+    /// Doubts about candidates.
     pub doubts: Vec<(ColumnId, Doubt)>,
 }
 
@@ -64,7 +64,7 @@ impl Scratch {
     }
 }
 
-/// What epochs have mass in, and the columns that can have it: found for several blocks in one go,
+/// Mass of the epochs, and the columns that can have it: found for several blocks in one go,
 /// because that reads every column.
 pub struct Search {
     /// For each epoch what is known to be in some of the counters: keys that were evicted had this
@@ -113,7 +113,7 @@ fn heaviest(block: &[&Epoch], geometry: Geometry) -> Option<usize> {
     (0..block.len()).rev().max_by_key(|&at| block[at].weight).filter(|_| geometry.rows > 1)
 }
 
-/// What the epochs of a block have in common.
+/// Data that the epochs of a block have in common.
 pub struct BlockDecoder<'a> {
     columns: &'a Columns,
     geometry: Geometry,

@@ -26,7 +26,7 @@ use ucl_data_plane::{Inconsistent, ensure};
 use ucl_equations::peeling::Peeling;
 use ucl_equations::{ColumnId, Columns};
 
-/// How far below and above the estimate a count may be.
+/// Distances that a count may be below and above its estimate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Doubt {
     pub below: f64,

@@ -16,7 +16,7 @@ use crate::view::upper_bounds;
 use crate::window::Window;
 
 impl ControlPlane {
-    /// Whether the decoder could go on with a data plane of this configuration. Ask before
+    /// Checks that the decoder could go on with a data plane of this configuration. Ask before
     /// [`DataPlane::change`](ucl_data_plane::DataPlane::change).
     pub fn check_change(&self, config: &Config) -> Result<(), SettingsError> {
         Mode::new(&self.settings, config.shape.geometry())?;

@@ -23,7 +23,7 @@ use crate::segment::ReportError;
 use crate::window::Window;
 
 impl ControlPlane {
-    /// Whether [`ControlPlane::merge`] would be refused.
+    /// Checks that [`ControlPlane::merge`] would succeed.
     pub fn check_merge(&self, other: &Self) -> Result<(), MergeError> {
         self.segment.config().check_merge(other.segment.config())?;
         if self.registry.format().any_length() {

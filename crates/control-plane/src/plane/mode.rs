@@ -20,14 +20,14 @@ pub(crate) enum Mode {
 
 /// What a snapshot decoder made of the counters.
 pub(crate) struct DecodedSnapshot {
-    /// By column of the open segment.
+    /// Estimates by column of the open segment.
     pub estimates: Vec<f64>,
     /// The appended segments with their estimates.
     pub appended: Appended,
-    /// What the key of each column has at least, the appended segments' first.
+    /// Least count of each column's key, the appended segments' first.
     pub lowers: Vec<f64>,
     pub answered_by: DecoderKind,
-    /// Whether that is another decoder than the configured one.
+    /// True if that is another decoder than the configured one.
     pub fallback: bool,
 }
 

@@ -38,7 +38,7 @@ impl Names {
         &self.bytes[self.start(at)..][..usize::from(self.lengths[at])]
     }
 
-    /// Gives a key that has none its name, of at most [`MAX_KEY_BYTES`]. All later ones move.
+    /// Sets the name, of at most [`MAX_KEY_BYTES`], of a key that has none. All later ones move.
     pub fn give(&mut self, at: usize, name: &[u8]) {
         debug_assert!(self.get(at).is_empty());
         if at + 1 == self.len() {

@@ -14,7 +14,7 @@ pub const LIKELY: f64 = 0.999;
 /// What is known of likely ranges.
 #[derive(Clone, Debug)]
 pub(crate) enum LikelyRanges {
-    /// Nothing beyond what is guaranteed.
+    /// The likely range is the guaranteed one.
     Guaranteed,
     /// Keys in doubt, in order, and how far their true counts may be below and above the estimate.
     /// All others have one solution.
@@ -22,8 +22,8 @@ pub(crate) enum LikelyRanges {
 }
 
 impl LikelyRanges {
-    /// From the doubts about columns, which were decoded to these `estimates` and belong to these
-    /// `keys`.
+    /// Computes the ranges from the doubts about columns, which were decoded to these `estimates`
+    /// and belong to these `keys`.
     pub fn new(doubts: &Doubts, estimates: &[f64], keys: &[KeyId]) -> Self {
         if !doubts.are_told() {
             return Self::Guaranteed;

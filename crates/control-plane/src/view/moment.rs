@@ -24,7 +24,7 @@ use crate::series::Series;
 /// So many keys are worth another thread.
 const KEYS_AT_LEAST: usize = 4096;
 
-/// Takes the reports of a data plane's [`peek`](ucl_data_plane::DataPlane::peek).
+/// Collects the reports of a data plane's [`peek`](ucl_data_plane::DataPlane::peek).
 ///
 /// ```
 /// use ucl_control_plane::{ControlPlane, Peek, Settings};

@@ -37,7 +37,7 @@ pub(super) struct Resolved<const N: usize> {
     /// 0 if the slot is empty from now on.
     pub count: u32,
     pub hot: bool,
-    /// Whether it changed hands.
+    /// True if the slot changed hands.
     pub taken: bool,
 }
 

@@ -55,7 +55,7 @@ pub enum HeavyKind {
 }
 
 impl HeavyKind {
-    /// Those that stand in front of a sketch, which takes what they evict.
+    /// All kinds that stand in front of a sketch, which takes what they evict.
     pub const ALL: [Self; 3] = [Self::Voting, Self::Augmented, Self::Elastic];
 
     /// The name in settings and outputs.
@@ -68,8 +68,8 @@ impl HeavyKind {
         }
     }
 
-    /// Whether every key that passed is looked up in the sketch ([`HeavyPart::after_pass`]). Then
-    /// nothing can be deferred.
+    /// Returns true if every key that passed is looked up in the sketch
+    /// ([`HeavyPart::after_pass`]). Then nothing can be deferred.
     #[inline(always)]
     pub fn sees_sketch(self) -> bool {
         self == Self::Augmented
@@ -139,7 +139,7 @@ mod word {
 /// Items that a batch offers before it touches counters and Bloom filter.
 pub const CHUNK: usize = 64;
 
-/// Why something goes on into the linear sketch.
+/// Reason why something goes on into the linear sketch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The item found its slot held by another key that has more votes.
@@ -150,7 +150,7 @@ pub enum Reason {
     EvictedHot = 2,
 }
 
-/// What the heavy part hands on: a key with the weight that now belongs to the linear sketch.
+/// Key that the heavy part hands on, with the weight that now belongs to the linear sketch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandedOn<const N: usize> {
     /// The key: the item's own (passed) or the former holder's (evicted).
@@ -170,13 +170,13 @@ impl<const N: usize> HandedOn<N> {
         Self { key, tagged: weight | (reason as u32) << 30 }
     }
 
-    /// Its weight.
+    /// Returns the weight of the key.
     #[inline(always)]
     pub fn weight(&self) -> u32 {
         self.tagged & ((1 << 30) - 1)
     }
 
-    /// Why it is handed on.
+    /// Returns the reason why the key is handed on.
     #[inline(always)]
     pub fn reason(&self) -> Reason {
         match self.tagged >> 30 {
@@ -187,7 +187,7 @@ impl<const N: usize> HandedOn<N> {
     }
 }
 
-/// What became of an offered item.
+/// Result of offering an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Offer {
@@ -213,10 +213,10 @@ impl Offer {
 pub struct SlotChange<const N: usize> {
     /// The slot's number.
     pub slot: u32,
-    /// Its holder, and whether it took the slot since the last cut (the former holder, if any, was
-    /// then evicted).
+    /// Holder of the slot; the next field tells whether it is a new one (the former holder, if any,
+    /// was then evicted).
     pub key: [u8; N],
-    /// Whether the slot was taken or emptied since the last cut.
+    /// True if the slot was taken or emptied since the last cut.
     pub taken: bool,
     /// The exact weight held; 0 when the slot is empty, or its holder was exchanged in and has not
     /// been hit since.

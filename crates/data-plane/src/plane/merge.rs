@@ -30,23 +30,22 @@ use crate::totals::joint_weight;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
-    /// Build both alike.
+    /// The sketches have different settings.
     #[error("sketches that differ in {what} cannot be merged: {ours} and {theirs}")]
     Differ {
-        /// In what.
+        /// Name of the setting.
         what: &'static str,
-        /// Here.
+        /// Setting of this sketch.
         ours: String,
-        /// There.
+        /// Setting of the other sketch.
         theirs: String,
     },
-    /// Keep them apart: the weight of a stream stays below 2^63, as the control plane's counters
-    /// do.
+    /// The weight of both streams together would pass 2^63, beyond the control plane's counters.
     #[error("the weight of both streams would pass 2^63: {ours} and {theirs}")]
     TotalWeight {
-        /// Here.
+        /// Weight of this sketch.
         ours: u64,
-        /// There.
+        /// Weight of the other sketch.
         theirs: u64,
     },
 }
@@ -62,7 +61,8 @@ impl MergeError {
 }
 
 impl Config {
-    /// Whether sketches of both configurations can be merged; the error names the first difference.
+    /// Checks that sketches of both configurations can be merged; the error names the first
+    /// difference.
     pub fn check_merge(&self, other: &Self) -> Result<(), MergeError> {
         let Self { keys, shape, rule, seed } = self;
         let Shape { heavy, slots, vote_ratio, base, rows, width, counter_bits, bloom, bloom_bits, bloom_hashes } =
@@ -88,7 +88,7 @@ impl Config {
 }
 
 impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
-    /// Whether [`DataPlane::merge`] would succeed.
+    /// Checks that [`DataPlane::merge`] would succeed.
     pub fn check_merge(&self, other: &Self) -> Result<(), MergeError> {
         self.light.config.check_merge(&other.light.config)?;
         if self.light.config.keys == KeyFormat::Digest {

@@ -80,7 +80,7 @@ pub(super) struct Narrow(u64);
 impl Narrow {
     const ONE: u64 = 1 << 32;
 
-    /// Whether every counter of a system fits.
+    /// Returns true if every counter of a system fits.
     pub fn holds(candidates: usize, largest: i64) -> bool {
         candidates <= usize::from(u16::MAX) && largest <= i64::from(u32::MAX)
     }

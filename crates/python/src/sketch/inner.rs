@@ -161,7 +161,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Whether the answers of this moment are there already.
+    /// Returns true if the answers of this moment are there already.
     pub fn has_view(&self) -> bool {
         self.view.is_some() || matches!(self.state, State::Empty(_))
     }

@@ -83,7 +83,7 @@ impl RangeJson {
     }
 }
 
-/// What the answer is about.
+/// Streams and items that the answer is about.
 #[derive(Debug, Serialize)]
 pub struct AboutJson {
     format: String,
@@ -114,7 +114,7 @@ pub struct KeysJson {
     #[serde(flatten)]
     pub about: AboutJson,
     pub keys: Vec<RowJson>,
-    /// What to give as `offset` for the keys that follow; `None` if there are none.
+    /// Value of `offset` for the keys that follow; `None` if there are none.
     pub next: Option<usize>,
 }
 
@@ -138,7 +138,7 @@ pub struct ChangesJson {
     pub keys: Vec<ChangeJson>,
 }
 
-/// What one epoch added to a key.
+/// Count that one epoch added to a key.
 #[derive(Debug, Serialize)]
 pub struct PointJson {
     seq: u64,
@@ -178,7 +178,7 @@ pub struct SeriesJson {
     #[serde(flatten)]
     pub key: KeyJson,
     pub series: Vec<StreamSeriesJson>,
-    /// With `step`: sums over all streams.
+    /// Sums over all streams, if the question has `step`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<Vec<StepJson>>,
 }

@@ -10,7 +10,7 @@ use super::problem::Problem;
 use super::{Shared, allow, json};
 use crate::tokens::Scope;
 
-/// Takes envelopes of one incarnation, laid end to end.
+/// Handles `POST` of envelopes of one incarnation, laid end to end.
 pub async fn ingest(
     State(app): Shared,
     Path((tenant, stream, incarnation)): Path<(String, String, String)>,

@@ -37,7 +37,7 @@ use rate::Rates;
 /// How long a request may take to arrive and be answered.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What handlers share.
+/// Data that handlers share.
 pub struct App {
     pub core: Core,
     pub tokens: Tokens,

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::problem::Problem;
 
-/// What stands behind the `?`, each name known to the handler.
+/// Parameters after the `?`, each name known to the handler.
 #[derive(Debug)]
 pub struct Params(Vec<(String, String)>);
 

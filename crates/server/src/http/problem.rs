@@ -9,7 +9,7 @@ use crate::core::CoreError;
 /// The type of the body.
 pub const CONTENT_TYPE: &str = "application/problem+json";
 
-/// Why a request was not answered.
+/// Reason why a request was not answered.
 #[derive(Clone, Debug)]
 pub struct Problem {
     status: StatusCode,

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use ucl_link::Name;
 
-/// What each tenant has left: it fills up by `per_second`, and holds a second's worth.
+/// Requests that each tenant has left: it fills up by `per_second`, and holds a second's worth.
 #[derive(Debug)]
 pub struct Rates {
     per_second: f64,
@@ -18,7 +18,7 @@ impl Rates {
         Self { per_second: per_second as f64, left: Mutex::default() }
     }
 
-    /// Whether a tenant, which has a token, may ask once more.
+    /// Counts a request of a tenant; returns true if it may be made.
     pub fn take(&self, tenant: &Name, now: Instant) -> bool {
         let mut all = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let (left, since) = all.entry(tenant.clone()).or_insert((self.per_second, now));

@@ -19,17 +19,17 @@ const MOST_STREAMS: usize = 10_000;
 /// A stream is late if nothing came for three of its epochs and this long, in milliseconds.
 const LATE_MS: i64 = 60_000;
 
-/// How a stream does.
+/// Health of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
     /// Epochs come.
     Ok,
-    /// None has come for long.
+    /// No epoch has come for long.
     Late,
     /// A newer incarnation of the stream has taken over.
     Replaced,
-    /// Its messages contradicted each other, and nothing more is taken.
+    /// The stream's messages contradicted each other, and nothing more is taken.
     Ended,
 }
 
@@ -45,7 +45,8 @@ pub struct StreamJson {
     keys: usize,
     memory_bytes: usize,
     uplink_bytes: u64,
-    /// Since the last epoch arrived, or since it ended if that was before the collector started.
+    /// Milliseconds since the last epoch arrived, or since it ended if that was before the
+    /// collector started.
     pub lag_ms: Option<i64>,
     /// Between the end of the last epoch, by the agent's clock, and its arrival, by ours.
     clock_offset_ms: Option<i64>,
@@ -110,7 +111,7 @@ impl StreamJson {
         }
     }
 
-    /// All of these, which are in the order of their names.
+    /// Describes all of these streams, which are in the order of their names.
     pub fn all(infos: Vec<StreamInfo>, now_ms: i64) -> Vec<Self> {
         let newest: BTreeMap<_, _> = infos.iter().map(|info| (info.stream.clone(), info.incarnation)).collect();
         let one = |info: StreamInfo| {

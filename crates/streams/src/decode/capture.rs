@@ -29,7 +29,7 @@ pub(super) struct Capture {
 }
 
 enum Kind {
-    /// Nothing seen yet.
+    /// No header was read yet.
     Unknown,
     Classic {
         layout: Layout,
@@ -62,7 +62,7 @@ enum Step {
 }
 
 impl Capture {
-    /// There is at least one part.
+    /// Creates a decoder for keys of these parts, of which there is at least one.
     pub fn new(parts: Vec<PacketKey>, weigh_bytes: bool) -> Self {
         Self { parts, key: Vec::new(), weigh_bytes, kind: Kind::Unknown }
     }

@@ -27,7 +27,7 @@ pub(super) struct Combined {
 }
 
 impl Combined {
-    /// There is at least one field.
+    /// Creates a decoder for keys of these fields, of which there is at least one.
     pub fn new(fields: Vec<LogField>, weigh_bytes: bool) -> Self {
         Self { splitter: Splitter::default(), fields, weigh_bytes, key: Vec::new() }
     }

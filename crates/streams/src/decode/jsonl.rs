@@ -27,7 +27,7 @@ pub(super) struct Jsonl {
 }
 
 impl Jsonl {
-    /// There is at least one key.
+    /// Creates a decoder for these keys, of which there is at least one.
     pub fn new(keys: Vec<JsonPointer>, weight: Option<JsonPointer>) -> Self {
         Self { splitter: Splitter::default(), keys, weight, key: Vec::new() }
     }

@@ -63,7 +63,7 @@ impl Splitter {
         Ok(start)
     }
 
-    /// Whether the bytes used up end with a line.
+    /// Returns true if the bytes used up end with a line.
     pub fn is_between_lines(&self) -> bool {
         !self.overlong
     }

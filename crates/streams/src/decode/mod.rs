@@ -28,9 +28,9 @@ use crate::options::{Delimiter, ReadOptions};
 #[derive(Clone, Copy)]
 pub(crate) struct Window<'w> {
     pub bytes: &'w [u8],
-    /// Where in the (decompressed) input they start.
+    /// Offset of the bytes in the (decompressed) input.
     pub offset: u64,
-    /// Whether nothing follows them.
+    /// True if no bytes follow.
     pub end: bool,
 }
 

@@ -84,8 +84,8 @@ impl<K: Key> UclSketch<K> {
         self.change(Config { seed: config.seed.with_value(seed), ..config })
     }
 
-    /// Goes over to another size, in mid-stream: a budget ([`Bytes`]) or a [`Shape`]. The same
-    /// budget gives the same shape, for sketches to stay alike that are to be merged: one for other
+    /// Changes the size in mid-stream, to a budget ([`Bytes`]) or a [`Shape`]. The same budget
+    /// gives the same shape, for sketches to stay alike that are to be merged: one for other
     /// numbers of keys comes from [`plan`](crate::plan::plan). Nothing is forgotten; heavy keys
     /// move to the new slots, and those that find none are counted by the new counters.
     ///

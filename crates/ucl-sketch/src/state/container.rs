@@ -126,7 +126,7 @@ fn part<const N: usize, const M: usize>(bytes: &[u8; N], at: usize) -> [u8; M] {
     std::array::from_fn(|i| bytes[at + i])
 }
 
-/// Mends lengths and checksums of a file whose content was changed, as far as its table can be
+/// Repairs lengths and checksums of a file whose content was changed, as far as its table can be
 /// followed: what a fuzzer needs to get past them, and nobody else.
 #[doc(hidden)]
 pub fn mend(file: &mut [u8]) {

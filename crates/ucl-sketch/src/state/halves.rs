@@ -54,7 +54,7 @@ impl Device {
         pack(&sections)
     }
 
-    /// Goes on with what [`Device::to_bytes`] returned.
+    /// Loads a device that [`Device::to_bytes`] wrote, and continues where it stopped.
     ///
     /// ```
     /// use ucl_sketch::{Device, UclSketch};
@@ -112,7 +112,7 @@ impl Station {
         Ok(pack(&sections))
     }
 
-    /// Goes on with what [`Station::to_bytes`] returned, with the settings of the station that
+    /// Loads a station that [`Station::to_bytes`] wrote, with the settings of the station that
     /// wrote it.
     ///
     /// ```

@@ -168,7 +168,7 @@ impl fmt::Display for Section {
     }
 }
 
-/// What is in a file, without loading it.
+/// Content of a state file, read without loading it.
 ///
 /// ```
 /// use ucl_sketch::UclSketch;
@@ -184,7 +184,7 @@ impl fmt::Display for Section {
 pub struct Summary {
     /// The file's version.
     pub version: u32,
-    /// Its sections with their bytes, in order.
+    /// Sections of the file with their bytes, in order.
     pub sections: Vec<(Section, usize)>,
 }
 

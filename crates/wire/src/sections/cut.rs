@@ -18,7 +18,7 @@ use crate::entropy::values::{self, Scratch};
 pub struct CutReport {
     /// Items, weights and carries so far.
     pub totals: CutTotals,
-    /// Whether the counters restart from zero after this cut.
+    /// True if the counters restart from zero after this cut.
     pub reset: bool,
     /// Remainders of the counters.
     pub counters: Vec<i64>,
