@@ -56,8 +56,8 @@ pub struct Args {
     #[arg(long)]
     pub follow: bool,
 
-    /// What the key is: lines, field:N, csv:COLUMN and others, as in `ucl count` [default: lines;
-    /// of packets, pcap].
+    /// Key of each record: lines, field:N, csv:COLUMN and others, as in `ucl count` [default:
+    /// lines; of packets, pcap].
     #[arg(short, long, value_name = "FORMAT", help_heading = "Reading")]
     pub format: Option<Format>,
 
@@ -102,7 +102,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", default_value = "ucl-agent", env = "UCL_STATE", hide_env_values = true)]
     pub state: PathBuf,
 
-    /// Disk space for epochs that wait, for each stream.
+    /// Disk space for epochs that wait to be sent, for each stream.
     #[arg(long, value_name = "SIZE", default_value = "64MB")]
     pub spool: Bytes,
 
@@ -110,7 +110,7 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", default_value = "16MB", help_heading = "Reading")]
     pub ring: Bytes,
 
-    /// Tell of every acknowledgement.
+    /// Report every acknowledgement.
     #[arg(short, long)]
     pub verbose: bool,
 }

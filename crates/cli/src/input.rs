@@ -28,7 +28,7 @@ pub struct InputArgs {
     #[arg(value_name = "INPUT", value_parser = OsStringValueParser::new().try_map(source))]
     pub inputs: Vec<Source>,
 
-    /// What the key is: lines, field:N, csv:COLUMN, tsv:COLUMN, jsonl:PATH, regex:PATTERN,
+    /// Key of each record: lines, field:N, csv:COLUMN, tsv:COLUMN, jsonl:PATH, regex:PATTERN,
     /// combined:FIELD, pcap:PART, parquet:COLUMN, fimi, records:BYTES.
     ///
     /// lines: the whole line (the default). An empty line is an item with the empty key, printed as
@@ -90,7 +90,7 @@ pub struct InputArgs {
     #[arg(long)]
     pub raw: bool,
 
-    /// What to do at a bad record.
+    /// Reaction to a bad record.
     #[arg(long, value_name = "ACTION", default_value = "stop")]
     pub on_error: Action,
 

@@ -26,7 +26,7 @@ pub struct At {
     #[arg(long, value_name = "NAME", default_value = "default")]
     tenant: String,
 
-    /// Only this stream, or with `*` behind it, streams whose names start so. May be repeated.
+    /// Only this stream; web-* means all whose names start with web-. May be repeated.
     #[arg(long, value_name = "NAME")]
     stream: Vec<String>,
 

@@ -20,7 +20,7 @@ pub struct Args {
     #[command(flatten)]
     options: Options,
 
-    /// Print the default configuration file, and end.
+    /// Print the default configuration file and exit.
     #[arg(long)]
     print_config: bool,
 

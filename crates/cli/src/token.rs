@@ -10,7 +10,7 @@ use crate::show::{print, table};
 
 /// Add, list or revoke the tokens of a collector.
 ///
-/// Works on the collector's data folder, whether it runs or not. Changes count at once.
+/// Changes the collector's data folder. The collector may be running; changes take effect at once.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]

@@ -21,7 +21,7 @@ pub struct Options {
     #[arg(long, value_name = "ADDRESS:PORT", env = "UCL_LISTEN", hide_env_values = true)]
     pub listen: Option<SocketAddr>,
 
-    /// Folder for everything that is kept [default: ucl-data].
+    /// Folder for tokens, logs and counts [default: ucl-data].
     #[arg(long, value_name = "DIR", env = "UCL_DATA", hide_env_values = true)]
     pub data: Option<PathBuf>,
 
@@ -29,11 +29,11 @@ pub struct Options {
     #[arg(long, value_name = "N", env = "UCL_KEEP_EPOCHS", hide_env_values = true)]
     pub keep_epochs: Option<usize>,
 
-    /// Time after which a stream is deleted from which nothing came, as in 30d [default: never].
+    /// Delete a stream after this long without an epoch, as in 30d [default: never].
     #[arg(long, value_name = "TIME", env = "UCL_FORGET_AFTER", hide_env_values = true)]
     pub forget_after: Option<String>,
 
-    /// File with the certificate for HTTPS, and those that signed it, as PEM.
+    /// File with the certificate chain for HTTPS, as PEM.
     #[arg(long, value_name = "FILE", env = "UCL_TLS_CERT", hide_env_values = true)]
     pub tls_cert: Option<PathBuf>,
 

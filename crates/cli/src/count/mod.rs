@@ -59,7 +59,7 @@ pub struct Args {
     #[arg(short, long, value_name = "SIZE", help_heading = "Sketch")]
     memory: Option<Bytes>,
 
-    /// How to count: exact, or one of the decoders of a sketch: delta, em, learned, refined, cm,
+    /// Counting mode: exact, or one of the decoders of a sketch: delta, em, learned, refined, cm,
     /// lsmr, lsqr, omp, map [default: exact].
     ///
     /// exact sends every key that leaves the table up the link, and every count is exact. The
