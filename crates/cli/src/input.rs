@@ -90,7 +90,7 @@ pub struct InputArgs {
     #[arg(long)]
     pub raw: bool,
 
-    /// Reaction to a bad record.
+    /// Action on a bad record.
     #[arg(long, value_name = "ACTION", default_value = "stop")]
     pub on_error: Action,
 
