@@ -25,9 +25,7 @@ fn packets(worker: u32) -> impl Iterator<Item = (Hosts, u64)> {
 /// Counts the packets of one worker and saves the sketch in a file.
 fn count(worker: u32, builder: Builder<Hosts>, folder: &Path) -> Result<PathBuf, Failure> {
     let mut sketch = builder.build()?;
-    for (hosts, bytes) in packets(worker) {
-        sketch.insert_weighted(hosts, bytes)?;
-    }
+    sketch.insert_all_weighted(packets(worker))?;
     let path = folder.join(format!("worker-{}-{worker}.ucl", std::process::id()));
     sketch.save(&path)?;
     Ok(path)

@@ -22,7 +22,8 @@
 //! - [`UclSketch::builder`] sets the memory, the type of the keys and everything else
 //!   ([`Builder`]).
 //! - [`UclSketch::insert`] counts an item, [`UclSketch::insert_weighted`] one with a weight,
-//!   [`UclSketch::insert_all`] and [`UclSketch::insert_batch`] many.
+//!   [`UclSketch::insert_all`], [`UclSketch::insert_all_weighted`] and [`UclSketch::insert_batch`]
+//!   many.
 //! - [`UclSketch::view`] returns the counts at one moment ([`View`]): [`View::top`],
 //!   [`View::estimate`], [`View::iter`]. Each answer is a [`Hit`].
 //! - Keys are text or bytes, or any [`Key`]: integers, addresses, tuples ([`Builder::keys`]).

@@ -118,4 +118,33 @@ proptest! {
         }
         prop_assert_eq!(together.to_bytes().unwrap(), single.to_bytes().unwrap());
     }
+
+    #[test]
+    fn weighted_batches_of_an_iterator_are_single_inserts(
+        items in prop::collection::vec((0u64..50, 1u64..1 << 20), 0..1000),
+        seed: u128,
+    ) {
+        let build = || UclSketch::builder().memory("16KB").keys::<u64>().seed(seed).build().unwrap();
+        let (mut together, mut single) = (build(), build());
+        together.insert_all_weighted(items.iter().copied()).unwrap();
+        for &(key, weight) in &items {
+            single.insert_weighted(key, weight).unwrap();
+        }
+        prop_assert_eq!(together.to_bytes().unwrap(), single.to_bytes().unwrap());
+    }
+}
+
+/// A batch is refused as a whole, an iterator is not: the place of the error in it does not matter.
+#[test]
+fn keys_before_a_bad_weight_are_counted() {
+    for good in [0, 1, 255, 256, 300u64] {
+        let items = || (0..good).map(|i| (i % 5, 2)).chain([(9, 0), (9, 1)]);
+        let mut fixed = UclSketch::builder().keys::<u64>().build().unwrap();
+        assert!(matches!(fixed.insert_all_weighted(items()), Err(InsertError::Weight { weight: 0 })));
+        assert_eq!((fixed.items(), fixed.weight()), (good, 2 * good));
+        let mut text = UclSketch::builder().build().unwrap();
+        let named = items().map(|(key, weight)| (key.to_string(), weight));
+        assert!(matches!(text.insert_all_weighted(named), Err(InsertError::Weight { weight: 0 })));
+        assert_eq!((text.items(), text.weight()), (good, 2 * good));
+    }
 }

@@ -17,9 +17,6 @@ use crate::pipeline::Pipeline;
 use crate::plane::AnyPlane;
 use crate::view::View;
 
-/// Keys of a fixed size are collected by this many before they are inserted.
-const BATCH: usize = 256;
-
 /// A message goes out.
 pub(crate) type Out = Box<dyn FnMut(&[u8]) + Send>;
 
@@ -130,6 +127,7 @@ impl Control {
     }
 }
 
+mod all;
 mod change;
 mod merge;
 mod once;
@@ -221,35 +219,6 @@ impl<K: Key> UclSketch<K> {
         key.with_key_bytes(|bytes| control.insert(plane, bytes, weight))?;
         self.passed(1);
         Ok(())
-    }
-
-    /// Inserts all keys of an iterator. Keys of a fixed size go in batches, which is faster than
-    /// one by one.
-    ///
-    /// ```
-    /// use ucl_sketch::UclSketch;
-    /// let mut sketch = UclSketch::builder().keys::<u64>().build()?;
-    /// sketch.insert_all((0..10_000).map(|i| i % 7))?;
-    /// assert_eq!(sketch.view().estimate(3).count, 1429);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// If a key does not fit the sketch, or the total weight would pass 2^63. The keys before it
-    /// are counted.
-    pub fn insert_all(&mut self, keys: impl IntoIterator<Item = impl AsKey<K>>) -> Result<(), InsertError> {
-        let Some(size) = K::SIZE.filter(|&size| size > 0) else {
-            return keys.into_iter().try_for_each(|key| self.insert(key));
-        };
-        let mut batch = Vec::with_capacity(BATCH * size);
-        for key in keys {
-            key.with_key_bytes(|bytes| batch.extend_from_slice(bytes));
-            if batch.len() == BATCH * size {
-                self.insert_flat(size, &batch, None)?;
-                batch.clear();
-            }
-        }
-        self.insert_flat(size, &batch, None)
     }
 
     /// Inserts many items of weight 1, faster than one by one. For keys of the configured size, or
