@@ -47,9 +47,10 @@ const MOST_LEVELS: usize = 64;
 /// let folder = tempfile::tempdir()?;
 /// for name in ["b.log", "a.log", ".hidden"] {
 ///     std::fs::write(folder.path().join(name), "text\n")?;
-/// } let found = expand(&[Source::Path(folder.path().to_owned())], Wanted::Text)?;
-/// assert_eq!(found.sources, ["a.log", "b.log"].map(|name|
-/// Source::Path(folder.path().join(name))));
+/// }
+/// let found = expand(&[Source::Path(folder.path().to_owned())], Wanted::Text)?;
+/// let files = ["a.log", "b.log"].map(|name| Source::Path(folder.path().join(name)));
+/// assert_eq!(found.sources, files);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn expand(sources: &[Source], wanted: Wanted<'_>) -> io::Result<Expanded> {
