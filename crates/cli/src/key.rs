@@ -1,11 +1,11 @@
 //! Keys on their way out and in: escaped for people at a terminal, as they are for programs.
 
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use ucl_sketch::{KeyFormat, KeyId, QueryView};
-use ucl_streams::Format;
+use ucl_streams::{Format, MAX_RECORD_BYTES};
 
 use crate::fail::Usage;
 
@@ -78,19 +78,31 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Reads keys, one a line; empty lines are none. A line need not be UTF-8.
+/// Reads keys, one a line; empty lines are none. A line need not be UTF-8. It may not be longer than
+/// a record, so that a file without lines is not read whole.
 pub fn each_line(
-    lines: impl BufRead,
+    mut lines: impl BufRead,
     shown: &str,
     format: &Format,
     mut each: impl FnMut(Vec<u8>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    for (line, bytes) in lines.split(b'\n').enumerate() {
-        let place = || format!("{shown}, line {}", line + 1);
-        let bytes = bytes.map_err(|error| anyhow::anyhow!("{}: {error}", place()))?;
-        let bytes = bytes.strip_suffix(b"\r").unwrap_or(&bytes);
-        if !bytes.is_empty() {
-            each(format.parse_key_bytes(bytes).map_err(|error| Usage(format!("{}: {error}", place())))?)?;
+    let mut bytes = Vec::new();
+    for line in 1.. {
+        let place = || format!("{shown}, line {line}");
+        bytes.clear();
+        let limit = MAX_RECORD_BYTES as u64 + 1;
+        let read = lines.by_ref().take(limit).read_until(b'\n', &mut bytes);
+        let read = read.map_err(|error| anyhow::anyhow!("{}: {error}", place()))?;
+        if read == 0 {
+            break;
+        }
+        if read as u64 == limit && !bytes.ends_with(b"\n") {
+            return Err(Usage(format!("{}: the line is longer than {MAX_RECORD_BYTES} bytes", place())).into());
+        }
+        let key = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+        let key = key.strip_suffix(b"\r").unwrap_or(key);
+        if !key.is_empty() {
+            each(format.parse_key_bytes(key).map_err(|error| Usage(format!("{}: {error}", place())))?)?;
         }
     }
     Ok(())

@@ -67,3 +67,31 @@ fn a_state_is_saved_where_a_link_leads() {
         assert!(folder.path().join("states/monday.ucl").is_file());
     }
 }
+
+/// It was read until the memory was full, and the process aborted.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_query_file_without_lines_is_refused() {
+    let folder = Folder::with("log", "a\n");
+    let run = folder.run("count log --query-file /dev/zero");
+    assert_eq!((run.code, &*run.out), (2, ""), "{}", run.err);
+    assert!(run.err.starts_with("ucl: /dev/zero, line 1: the line is longer than 16777216 bytes"), "{}", run.err);
+}
+
+/// Ten items a key were more than 64 bits hold.
+#[test]
+fn more_keys_than_any_stream_has_are_refused() {
+    let run = Folder::new().run("plan --expected-keys 18446744073709551615");
+    assert_eq!((run.code, &*run.out), (2, ""), "{}", run.err);
+    assert!(run.err.contains("keys cannot occur in a stream of 2000000 items: raise --items"), "{}", run.err);
+}
+
+/// A missing input is noticed before the others are read.
+#[test]
+fn a_missing_input_fails_before_anything_is_read() {
+    let folder = Folder::with("log", "a\n");
+    let run = folder.run("count log no-such-file --save state.ucl");
+    assert_eq!((run.code, &*run.out), (1, ""), "{}", run.err);
+    assert!(run.err.starts_with("ucl: cannot open no-such-file"), "{}", run.err);
+    assert!(!folder.path().join("state.ucl").exists());
+}

@@ -74,7 +74,7 @@ impl Scenario {
     /// Creates a scenario with ten items per key, limited to a second or two of work, and skew 1,
     /// as in many streams of words, flows and clicks.
     pub fn new(memory: usize, keys: KeyFormat, expected_keys: u64) -> Self {
-        let items = (10 * expected_keys).clamp(100_000, 2_000_000);
+        let items = expected_keys.saturating_mul(10).clamp(100_000, 2_000_000);
         Self { memory, keys, expected_keys, items, skew: 1.0, epochs: 30, seed: 0 }
     }
 
