@@ -29,7 +29,7 @@ struct Inspected {
     version: u32,
     bytes: usize,
     /// Bytes by section.
-    sections: Vec<Part>,
+    sections: Vec<NamedBytes>,
     items: u64,
     weight: u64,
     /// Known keys.
@@ -50,21 +50,21 @@ struct Inspected {
     /// As `--key-bytes` takes it.
     key_bytes: String,
     report_rule: String,
-    shape: Shape,
-    memory: Vec<Part>,
-    control_memory: Vec<Part>,
+    shape: Sizes,
+    memory: Vec<NamedBytes>,
+    control_memory: Vec<NamedBytes>,
     network: Option<Network>,
     labels: BTreeMap<String, String>,
 }
 
 #[derive(Serialize)]
-struct Part {
+struct NamedBytes {
     name: String,
     bytes: usize,
 }
 
 #[derive(Serialize)]
-struct Shape {
+struct Sizes {
     heavy: &'static str,
     slots: u32,
     vote_ratio: u32,
@@ -100,9 +100,9 @@ impl Inspected {
         // A view knows the keys that only the heavy part has seen, too: the number that every
         // command gives.
         let keys = sketch.query_view()?.keys();
-        let part = |(name, bytes): &(&'static str, usize)| Part { name: (*name).to_owned(), bytes: *bytes };
+        let part = |(name, bytes): &(&'static str, usize)| NamedBytes { name: (*name).to_owned(), bytes: *bytes };
         let parts = |memory: ucl_sketch::Memory| memory.parts().iter().map(part).collect();
-        let section = |(section, bytes): &(Section, usize)| Part { name: section.to_string(), bytes: *bytes };
+        let section = |(section, bytes): &(Section, usize)| NamedBytes { name: section.to_string(), bytes: *bytes };
         let decoder = sketch.mode().name();
         let (sealed, epochs, network) = sketch.with_control(|control| {
             let network = control.network().map(|network| Network {
@@ -131,7 +131,7 @@ impl Inspected {
             format: reading.format.to_string(),
             key_bytes: key_bytes(config.keys),
             report_rule: config.rule.to_string(),
-            shape: Shape {
+            shape: Sizes {
                 heavy: shape.heavy.name(),
                 slots: shape.slots,
                 vote_ratio: shape.vote_ratio,
@@ -155,7 +155,7 @@ impl Inspected {
             // Writing to a string cannot fail.
             let _ = writeln!(text, " {label:<14} {value}");
         };
-        let sum = |parts: &[Part]| {
+        let sum = |parts: &[NamedBytes]| {
             let each: Vec<String> = parts.iter().map(|part| format!("{} {}", part.name, bytes(part.bytes))).collect();
             format!("{}: {}", bytes(parts.iter().map(|part| part.bytes).sum()), each.join(", "))
         };
@@ -181,7 +181,9 @@ impl Inspected {
             line("hashes", warning.to_owned());
         }
         let shape = &self.shape;
-        let (heavy, slots, key_bytes) = (shape.heavy, count(shape.slots), &self.key_bytes);
+        let heavy = shape.heavy;
+        let slots = count(shape.slots);
+        let key_bytes = &self.key_bytes;
         let filter = format!("{} bits, {} per key", count(shape.bloom_bits), shape.bloom_hashes);
         if self.decoder == Mode::Exact.name() {
             line("slots", format!("{heavy}, {slots}, key bytes: {key_bytes}"));
@@ -189,7 +191,9 @@ impl Inspected {
                 line("name filter", filter);
             }
         } else {
-            let (base, rows, width) = (shape.base, shape.rows, count(shape.width));
+            let base = shape.base;
+            let rows = shape.rows;
+            let width = count(shape.width);
             line("counters", format!("{base}, {rows} × {width} of {} bits", shape.counter_bits));
             line("slots", format!("{heavy}, {slots}, vote ratio {}, key bytes: {key_bytes}", shape.vote_ratio));
             line("Bloom filter", filter);

@@ -13,12 +13,12 @@ fn main() {
 
 /// A Count-Min system of 4 rows: columns, true counts (Zipf 1: key `k` has `1 + 20,000/(k+1)`),
 /// counters. The peers draw the same numbers.
-struct System {
+struct Case {
     columns: Columns,
     y: Vec<f64>,
 }
 
-fn system(keys: usize, width: u32) -> System {
+fn system(keys: usize, width: u32) -> Case {
     let mut random = SplitMix64::new(1);
     let mut columns = Columns::ones(4 * width as usize, 4);
     for _ in 0..keys {
@@ -28,7 +28,7 @@ fn system(keys: usize, width: u32) -> System {
     let x: Vec<f64> = (0..keys).map(|k| (1 + 20_000 / (k + 1)) as f64).collect();
     let mut y = vec![0.0; columns.counters()];
     columns.product(&x, &mut y).expect("shapes fit");
-    System { columns, y }
+    Case { columns, y }
 }
 
 /// Keys, and counters a row: the paper's shape, the narrow-counter shape, and a large one.
@@ -36,7 +36,7 @@ const SHAPES: [(usize, u32); 3] = [(15_000, 1024), (16_000, 9338), (200_000, 16_
 
 #[divan::bench(args = SHAPES)]
 fn product(bencher: Bencher, (keys, width): (usize, u32)) {
-    let System { columns, y } = system(keys, width);
+    let Case { columns, y } = system(keys, width);
     let x = vec![1.0; keys];
     let mut out = y.clone();
     bencher.bench_local(|| columns.product(&x, &mut out));
@@ -44,13 +44,13 @@ fn product(bencher: Bencher, (keys, width): (usize, u32)) {
 
 #[divan::bench(args = SHAPES)]
 fn product_transposed(bencher: Bencher, (keys, width): (usize, u32)) {
-    let System { columns, y } = system(keys, width);
+    let Case { columns, y } = system(keys, width);
     let mut out = vec![0.0; keys];
     bencher.bench_local(|| columns.transposed_product(&y, &mut out));
 }
 
 fn em_100(bencher: Bencher, (keys, width): (usize, u32), precision: Precision) {
-    let System { columns, y } = system(keys, width);
+    let Case { columns, y } = system(keys, width);
     let options = MultiplicativeOptions { precision, ..Default::default() };
     let mut workspace = Workspace::default();
     let mut out = vec![0.0; keys];
@@ -69,14 +69,14 @@ fn em_100_double(bencher: Bencher, shape: (usize, u32)) {
 
 #[divan::bench(args = SHAPES)]
 fn peel(bencher: Bencher, (keys, width): (usize, u32)) {
-    let System { columns, y } = system(keys, width);
+    let Case { columns, y } = system(keys, width);
     let y: Vec<i64> = y.iter().map(|&y| y as i64).collect();
     bencher.bench_local(|| peeling::peel(&columns, None, &y));
 }
 
 #[divan::bench(args = SHAPES)]
 fn map_closed_form(bencher: Bencher, (keys, width): (usize, u32)) {
-    let System { columns, y } = system(keys, width);
+    let Case { columns, y } = system(keys, width);
     let mut out = vec![0.0; keys];
     let rows = Rows { rows: 4, width: width as usize };
     bencher.bench_local(|| map::map(&columns, rows, &y, &mut out));
@@ -87,21 +87,21 @@ const PAPER: (usize, u32) = SHAPES[0];
 
 #[divan::bench]
 fn lsqr_default(bencher: Bencher) {
-    let System { columns, y } = system(PAPER.0, PAPER.1);
+    let Case { columns, y } = system(PAPER.0, PAPER.1);
     let mut out = vec![0.0; PAPER.0];
     bencher.bench_local(|| lsqr::lsqr(&columns, &y, &LeastSquaresOptions::default(), &mut out));
 }
 
 #[divan::bench]
 fn lsmr_default(bencher: Bencher) {
-    let System { columns, y } = system(PAPER.0, PAPER.1);
+    let Case { columns, y } = system(PAPER.0, PAPER.1);
     let mut out = vec![0.0; PAPER.0];
     bencher.bench_local(|| lsmr::lsmr(&columns, &y, &LeastSquaresOptions::default(), &mut out));
 }
 
 #[divan::bench(args = [100, 300, 1500], max_time = 5)]
 fn omp_atoms(bencher: Bencher, atoms: usize) {
-    let System { columns, y } = system(PAPER.0, PAPER.1);
+    let Case { columns, y } = system(PAPER.0, PAPER.1);
     let mut out = vec![0.0; PAPER.0];
     let options = omp::Options { atoms: Some(atoms), tolerance: 0.0 };
     bencher.bench_local(|| omp::omp(&columns, &y, &options, &mut out));
@@ -130,7 +130,7 @@ mod block {
     }
 
     fn block((keys, width, items): (usize, u32, usize)) -> (Columns, Vec<Epoch>) {
-        let System { columns, .. } = system(keys, width);
+        let Case { columns, .. } = system(keys, width);
         let mut random = SplitMix64::new(2);
         let mut epoch = || {
             let mut y = vec![0; columns.counters()];

@@ -219,7 +219,7 @@ pub(crate) fn solve(
         Precision::Single => true,
         Precision::Double => false,
     };
-    let system = System {
+    let system = LiveSystem {
         degree: problem.columns.degree(),
         counters,
         indices: &work.indices,
@@ -240,8 +240,8 @@ fn power_of_two(value: f64) -> f64 {
     f64::from_bits(value.max(f64::MIN_POSITIVE).to_bits() & EXPONENT)
 }
 
-/// The live part of a problem.
-struct System<'a> {
+/// The columns of a problem that can have mass.
+struct LiveSystem<'a> {
     degree: usize,
     counters: usize,
     indices: &'a [u32],
@@ -250,7 +250,7 @@ struct System<'a> {
     chunks: usize,
 }
 
-impl System<'_> {
+impl LiveSystem<'_> {
     fn run<F: Real>(
         &self,
         problem: &Problem<'_>,

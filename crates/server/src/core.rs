@@ -56,7 +56,7 @@ pub enum CoreError {
 
 type Question = Box<dyn FnOnce(Result<&mut Collector<Folder>, &str>) + Send>;
 
-enum Job {
+enum Order {
     Submit(Submission),
     Ask(Question),
     Stop,
@@ -92,7 +92,7 @@ pub struct CoreMetrics {
 /// A way to the collector, for any thread.
 #[derive(Clone)]
 pub struct Core {
-    jobs: SyncSender<Job>,
+    orders: SyncSender<Order>,
     shared: Arc<Shared>,
 }
 
@@ -130,7 +130,7 @@ impl Core {
     /// If the folder cannot be opened.
     pub fn start(folder: PathBuf, settings: CollectorSettings) -> Result<(Self, JoinHandle<()>), CollectorError> {
         let collector = Collector::open(Folder::open(&folder)?, settings.clone())?;
-        let (jobs, queue) = sync_channel(QUEUE);
+        let (orders, queue) = sync_channel(QUEUE);
         let shared = Arc::new(Shared::default());
         shared.ready.store(true, Relaxed);
         let owner = Owner {
@@ -143,7 +143,7 @@ impl Core {
             looked_for_idle: None,
         };
         let thread = std::thread::Builder::new().name("collector".into()).spawn(move || owner.run())?;
-        Ok((Self { jobs, shared }, thread))
+        Ok((Self { orders, shared }, thread))
     }
 
     /// Returns the counters of the thread's work.
@@ -156,8 +156,8 @@ impl Core {
         self.shared.ready.load(Relaxed)
     }
 
-    fn send(&self, job: Job) -> Result<(), CoreError> {
-        self.jobs.try_send(job).map_err(|error| match error {
+    fn send(&self, order: Order) -> Result<(), CoreError> {
+        self.orders.try_send(order).map_err(|error| match error {
             TrySendError::Full(_) => {
                 self.shared.metrics.busy.fetch_add(1, Relaxed);
                 CoreError::Busy
@@ -175,7 +175,7 @@ impl Core {
     pub async fn submit(&self, identity: Identity, body: Bytes) -> Result<Reply, CoreError> {
         let turn = Turn::take(&self.shared, &identity).ok_or(CoreError::UnderWay)?;
         let (reply, answer) = oneshot::channel();
-        self.send(Job::Submit(Submission { identity, body, reply, _turn: turn }))?;
+        self.send(Order::Submit(Submission { identity, body, reply, _turn: turn }))?;
         answer.await.unwrap_or_else(|_| Err(stopping()))
     }
 
@@ -188,7 +188,7 @@ impl Core {
         question: impl FnOnce(&mut Collector<Folder>) -> T + Send + 'static,
     ) -> Result<T, CoreError> {
         let (reply, answer) = oneshot::channel();
-        let job = Job::Ask(Box::new(move |collector| {
+        let order = Order::Ask(Box::new(move |collector| {
             let outcome = match collector {
                 Ok(collector) => Ok(question(collector)),
                 Err(why) => Err(CoreError::Unavailable(why.to_owned())),
@@ -196,7 +196,7 @@ impl Core {
             // Whoever asked may have gone.
             let _ = reply.send(outcome);
         }));
-        self.send(job)?;
+        self.send(order)?;
         answer.await.unwrap_or_else(|_| Err(CoreError::Unavailable("the question could not be answered".into())))
     }
 
@@ -204,7 +204,7 @@ impl Core {
     /// is full.
     pub fn stop(&self) {
         // If the thread has ended already, there is nothing to stop.
-        let _ = self.jobs.send(Job::Stop);
+        let _ = self.orders.send(Order::Stop);
     }
 }
 
@@ -214,7 +214,7 @@ fn stopping() -> CoreError {
 
 /// What the thread has.
 struct Owner {
-    queue: Receiver<Job>,
+    queue: Receiver<Order>,
     folder: PathBuf,
     settings: CollectorSettings,
     /// The collector, or why there is none.
@@ -228,7 +228,7 @@ impl Owner {
     fn run(mut self) {
         loop {
             let first = match self.queue.recv_timeout(IDLE) {
-                Ok(job) => Some(job),
+                Ok(order) => Some(order),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
@@ -236,15 +236,15 @@ impl Owner {
             let mut bytes = 0;
             let mut stop = false;
             let mut next = first;
-            while let Some(job) = next {
-                self.shared.metrics.waiting.fetch_sub(u64::from(!matches!(job, Job::Stop)), Relaxed);
-                match job {
-                    Job::Submit(submission) => {
+            while let Some(order) = next {
+                self.shared.metrics.waiting.fetch_sub(u64::from(!matches!(order, Order::Stop)), Relaxed);
+                match order {
+                    Order::Submit(submission) => {
                         bytes += submission.body.len();
                         batch.push(submission);
                     }
-                    Job::Ask(question) => self.answer(question),
-                    Job::Stop => stop = true,
+                    Order::Ask(question) => self.answer(question),
+                    Order::Stop => stop = true,
                 }
                 let more = !stop && batch.len() < BATCH && bytes < BATCH_BYTES;
                 next = if more { self.queue.try_recv().ok() } else { None };

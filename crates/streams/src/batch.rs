@@ -24,14 +24,14 @@
 #[derive(Debug, Clone, Copy)]
 pub struct Batch<'a> {
     bytes: &'a [u8],
-    shape: Shape<'a>,
+    sizes: KeySizes<'a>,
     weights: Option<&'a [u64]>,
     len: usize,
     pub(crate) mark: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Shape<'a> {
+enum KeySizes<'a> {
     /// Every key has this many bytes, at least 1.
     Fixed(usize),
     /// Keys of different sizes: the end of each key in `bytes`.
@@ -51,9 +51,9 @@ impl<'a> Batch<'a> {
 
     /// Returns the size of the keys and their bytes end to end, if all keys have the same size.
     pub fn fixed(&self) -> Option<(usize, &'a [u8])> {
-        match self.shape {
-            Shape::Fixed(width) => Some((width, self.bytes)),
-            Shape::Varied(_) => None,
+        match self.sizes {
+            KeySizes::Fixed(width) => Some((width, self.bytes)),
+            KeySizes::Varied(_) => None,
         }
     }
 
@@ -102,9 +102,9 @@ impl<'a> Iterator for Keys<'a> {
         if self.index == self.batch.len {
             return None;
         }
-        let end = match self.batch.shape {
-            Shape::Fixed(width) => self.start + width,
-            Shape::Varied(ends) => ends[self.index],
+        let end = match self.batch.sizes {
+            KeySizes::Fixed(width) => self.start + width,
+            KeySizes::Varied(ends) => ends[self.index],
         };
         let key = &self.batch.bytes[self.start..end];
         self.index += 1;
@@ -206,9 +206,10 @@ impl BatchBuf {
 
     /// Returns the items in the buffer as a batch.
     pub fn as_batch(&self) -> Batch<'_> {
-        let shape = if self.varied || self.len == 0 { Shape::Varied(&self.ends) } else { Shape::Fixed(self.width) };
+        let sizes =
+            if self.varied || self.len == 0 { KeySizes::Varied(&self.ends) } else { KeySizes::Fixed(self.width) };
         let weights = self.weighted.then_some(&self.weights[..]);
-        Batch { bytes: &self.bytes, shape, weights, len: self.len, mark: None }
+        Batch { bytes: &self.bytes, sizes, weights, len: self.len, mark: None }
     }
 
     #[cold]
@@ -228,7 +229,7 @@ mod tests {
         #[test]
         fn what_goes_in_comes_out(items in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..4), 1u64..4), 0..40)) {
             let mut buffer = BatchBuf::new();
-            // Reuse after clear must not remember the old shape.
+            // Reuse after clear must not remember the old sizes.
             buffer.push(b"left over", 9);
             buffer.clear();
             items.iter().for_each(|(key, weight)| buffer.push(key, *weight));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use ucl_streams::{Batch, ReadSummary};
 
 use super::counter::Counter;
-use super::{Job, text};
+use super::{Run, text};
 use crate::progress::Bar;
 
 /// Interval between two printed answers.
@@ -80,7 +80,7 @@ impl Live {
     }
 
     /// Counts a batch; prints wherever in it an answer is due, and saves wherever that is.
-    pub fn take(&mut self, batch: Batch<'_>, job: &Job<'_>, bar: &Bar) -> Result<(), Stop> {
+    pub fn take(&mut self, batch: Batch<'_>, run: &Run<'_>, bar: &Bar) -> Result<(), Stop> {
         let mut at = 0;
         while at < batch.len() && self.failure.is_none() {
             let until = self.until_print.min(self.until_save).min((batch.len() - at) as u64) as usize;
@@ -92,26 +92,26 @@ impl Live {
             self.until_print -= until as u64;
             if self.until_print == 0 {
                 self.until_print = self.period;
-                self.print(job, bar);
+                self.print(run, bar);
             }
             self.until_save -= until as u64;
             if self.until_save == 0 {
                 self.until_save = self.save_every;
-                self.failure = self.failure.take().or(job.save(&mut self.counter).err());
+                self.failure = self.failure.take().or(run.save(&mut self.counter).err());
             }
         }
         if self.failure.is_none() { Ok(()) } else { Err(Stop) }
     }
 
     /// Prints the answer of this moment, unless nothing came since the last one.
-    fn print(&mut self, job: &Job<'_>, bar: &Bar) {
+    fn print(&mut self, run: &Run<'_>, bar: &Bar) {
         let items = self.counter.sketch.items();
         if items == self.printed_at || self.failure.is_some() {
             return;
         }
         self.printed_at = items;
-        let printed = job.answer(&mut self.counter, &ReadSummary::default()).and_then(|(answer, _)| {
-            let text = if job.args.json { serde_json::to_string(&answer)? + "\n" } else { text::brief(&answer) };
+        let printed = run.answer(&mut self.counter, &ReadSummary::default()).and_then(|(answer, _)| {
+            let text = if run.args.json { serde_json::to_string(&answer)? + "\n" } else { text::brief(&answer) };
             bar.aside(|| crate::show::print(text))
         });
         self.failure = printed.err();
@@ -159,7 +159,7 @@ pub fn with_clock<T>(
     periods: Periods,
     live: &Mutex<Live>,
     interrupt: &AtomicBool,
-    job: &Job<'_>,
+    run: &Run<'_>,
     bar: &Bar,
     reading: impl FnOnce() -> T,
 ) -> T {
@@ -179,7 +179,7 @@ pub fn with_clock<T>(
                 let mut live = live.lock().unwrap_or_else(PoisonError::into_inner);
                 let now = Instant::now();
                 Alarm::at(&mut cut, now, || live.counter.sketch.cut(), Instant::now);
-                Alarm::at(&mut print, now, || live.print(job, bar), Instant::now);
+                Alarm::at(&mut print, now, || live.print(run, bar), Instant::now);
                 if live.failure.is_some() {
                     // The reader may wait for a pipe; it looks at this.
                     interrupt.store(true, Ordering::Relaxed);

@@ -355,11 +355,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let format = &options.format;
     let scale = options.scale;
     let interrupt = &interrupt;
-    let job = Job { args, asked: &asked, period, format, seed, budget, weighted, scale, planes, start, interrupt };
+    let run = Run { args, asked: &asked, period, format, seed, budget, weighted, scale, planes, start, interrupt };
     if planes > 1 {
         bar.say("counting");
         let (mut counter, result) = parallel::count(sketches, &sources, &options, args.audit)?;
-        return conclude(&mut counter, &job, result, &bar);
+        return conclude(&mut counter, &run, result, &bar);
     }
     let sketch = sketches.remove(0);
     // The answers are the same either way.
@@ -367,27 +367,27 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let counter = Counter::new(sketch, args.audit);
     let live = Mutex::new(Live::new(counter, args.every, args.save_every));
     let periods = Periods::new(args.every, args.cut_every);
-    let result = every::with_clock(periods, &live, interrupt, &job, &bar, || {
+    let result = every::with_clock(periods, &live, interrupt, &run, &bar, || {
         read(&sources, &options, &mut |batch| {
             let mut live = live.lock().unwrap_or_else(PoisonError::into_inner);
             bar.update();
-            if live.take(batch, &job, &bar).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            if live.take(batch, &run, &bar).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })
     });
     let mut live = live.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(error) = live.failure.take() {
         bar.clear();
         // Nobody reads the answers any more, or they could not be written; the state is still good.
-        job.save(&mut live.counter)?;
+        run.save(&mut live.counter)?;
         return Err(error);
     }
-    conclude(&mut live.counter, &job, result, &bar)
+    conclude(&mut live.counter, &run, result, &bar)
 }
 
 /// Answers for what was read, whatever ended the reading; then fails if that was an error.
 fn conclude(
     counter: &mut Counter,
-    job: &Job<'_>,
+    run: &Run<'_>,
     result: Result<ReadSummary, ReadError>,
     bar: &Bar,
 ) -> anyhow::Result<()> {
@@ -406,10 +406,10 @@ fn conclude(
         anyhow::bail!("{message}");
     }
     let covered = format!("the answer covers the {} before", crate::show::counted(summary.items, "item"));
-    let stopped = job.interrupt.load(Ordering::Relaxed).then(|| format!("stopped: {covered}"));
+    let stopped = run.interrupt.load(Ordering::Relaxed).then(|| format!("stopped: {covered}"));
     let failure = failure.map(|message| format!("{message}; {covered}"));
     bar.say("decoding");
-    let done = finish(counter, job, &summary, failure.as_deref().or(stopped.as_deref()), bar);
+    let done = finish(counter, run, &summary, failure.as_deref().or(stopped.as_deref()), bar);
     bar.clear();
     input::notes(&summary);
     match (failure, stopped) {
@@ -421,7 +421,7 @@ fn conclude(
 }
 
 /// What all answers of a run have in common.
-struct Job<'a> {
+struct Run<'a> {
     args: &'a Args,
     asked: &'a Asked,
     period: Option<Period>,
@@ -438,7 +438,7 @@ struct Job<'a> {
     interrupt: &'a AtomicBool,
 }
 
-impl Job<'_> {
+impl Run<'_> {
     /// The answer of this moment, and the view that gave it.
     fn answer(&self, counter: &mut Counter, summary: &ReadSummary) -> anyhow::Result<(Answer, QueryView)> {
         // The control plane may still be at work.
@@ -477,31 +477,31 @@ impl Job<'_> {
 /// `early` tells why that is not all of it.
 fn finish(
     counter: &mut Counter,
-    job: &Job<'_>,
+    run: &Run<'_>,
     summary: &ReadSummary,
     early: Option<&str>,
     bar: &Bar,
 ) -> anyhow::Result<()> {
     // Before a training that a longer stream would not have had; and the answer is given even if
     // this fails.
-    let saved = job.save(counter);
-    answer(counter, job, summary, early, bar)?;
+    let saved = run.save(counter);
+    answer(counter, run, summary, early, bar)?;
     saved
 }
 
 fn answer(
     counter: &mut Counter,
-    job: &Job<'_>,
+    run: &Run<'_>,
     summary: &ReadSummary,
     early: Option<&str>,
     bar: &Bar,
 ) -> anyhow::Result<()> {
-    let args = job.args;
+    let args = run.args;
     crate::stored::train_if_not_ready(&mut counter.sketch)?;
     if let Some(target) = args.printed() {
         let view = counter.sketch.query_view()?;
         bar.clear();
-        target.write(&view, job.format)?;
+        target.write(&view, run.format)?;
         if let Some(told) = Skipped::of(summary).told() {
             eprintln!("ucl: skipped {told}");
         }
@@ -512,14 +512,14 @@ fn answer(
             eprintln!("ucl: note: {} without a key, not counted", crate::show::counted(summary.no_key, "record"));
         }
         let to_a_file = args.out.as_ref().filter(|target| target.path().is_some());
-        return to_a_file.map_or(Ok(()), |target| target.write(&view, job.format));
+        return to_a_file.map_or(Ok(()), |target| target.write(&view, run.format));
     }
-    let (mut answer, view) = job.answer(counter, summary)?;
+    let (mut answer, view) = run.answer(counter, summary)?;
     answer.self_check = view.self_check()?;
     answer.warnings.extend(early.map(str::to_owned));
     let text = if args.json { serde_json::to_string(&answer)? + "\n" } else { text::whole(&answer, args.verbose) };
     if let Some(target) = &args.out {
-        target.write(&view, job.format)?;
+        target.write(&view, run.format)?;
     }
     // What is printed would follow the bar on its line.
     bar.clear();

@@ -73,8 +73,9 @@ impl Period {
             let to = kept - usize::from(too_short);
             // With few epochs, the newer half against the older.
             let n = n.min(to / 2);
-            let (middle, from) = (to - n, to - 2 * n);
-            let change = |change: ucl_sketch::Change| Change {
+            let middle = to - n;
+            let from = to - 2 * n;
+            let change = |change: ucl_sketch::Change| Changed {
                 key: name(change.key),
                 before: tenth(change.before),
                 after: tenth(change.after),
@@ -136,12 +137,12 @@ pub struct Count {
 pub struct Changes {
     pub before: Span,
     pub after: Span,
-    pub keys: Vec<Change>,
+    pub keys: Vec<Changed>,
 }
 
 /// A key's count per epoch of the usual length, before and after.
 #[derive(Debug, Serialize)]
-pub struct Change {
+pub struct Changed {
     #[serde(flatten)]
     pub key: Key,
     pub before: f64,

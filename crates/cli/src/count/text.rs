@@ -20,7 +20,8 @@ pub fn whole(answer: &Answer, verbose: bool) -> String {
 
 /// While the stream runs: where it is, and the tables.
 pub fn brief(answer: &Answer) -> String {
-    let (items, keys) = (counted(answer.items, "item"), counted(answer.keys as u64, "known key"));
+    let items = counted(answer.items, "item");
+    let keys = counted(answer.keys as u64, "known key");
     format!("after {:.1} s: {items}, {keys}\n{}\n", answer.seconds, tables(answer))
 }
 
@@ -61,13 +62,14 @@ fn changes(changes: &Changes) -> String {
     if changes.keys.is_empty() {
         return "Changes: too few epochs to compare; rerun with a smaller --interval.\n".to_owned();
     }
-    let cells = |row: &over_time::Change| {
+    let cells = |row: &over_time::Changed| {
         let change = row.after - row.before;
         vec![row.key.shown.clone(), format!("{:.1}", row.before), format!("{:.1}", row.after), format!("{change:+.1}")]
     };
     let header = ["key", "before", "after", "change"];
     let rows = key_table(&header, &[false, true, true, true], 0, changes.keys.iter().map(cells).collect());
-    let (before, after) = (counted(changes.before.epochs as u64, "epoch"), span(changes.after));
+    let before = counted(changes.before.epochs as u64, "epoch");
+    let after = span(changes.after);
     format!("Largest changes per epoch, the last {after}, compared with the {before} before:\n{rows}")
 }
 
@@ -132,7 +134,8 @@ fn counted_what(answer: &Answer) -> String {
     });
     let missed = if lost_unknown(answer) { "an unknown number".to_owned() } else { about(answer.never_reported) };
     let per_second = rate(answer.items as f64 / answer.seconds.max(1e-9));
-    let (items, keys) = (counted(answer.items, "item"), counted(answer.keys as u64, "key"));
+    let items = counted(answer.items, "item");
+    let keys = counted(answer.keys as u64, "key");
     format!("{items}{weight}, {keys} known, {missed} missed; {:.2} s, {per_second} items/s", answer.seconds)
 }
 
@@ -147,7 +150,8 @@ fn sketch(answer: &Answer) -> String {
         None if answer.by_load => " by load".to_owned(),
         None => String::new(),
     };
-    let (decoder, memory) = (answer.configured, bytes(answer.control.used));
+    let decoder = answer.configured;
+    let memory = bytes(answer.control.used);
     format!("{used}{budget}{each}; mode {decoder}{interval}, decoder memory {memory}; seed {}", answer.seed)
 }
 
