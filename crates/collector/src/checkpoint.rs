@@ -119,7 +119,8 @@ mod tests {
         let identity = Identity::new("t", "s", "1-00000000000000ab".parse().unwrap()).unwrap();
         let times = Times { started_ms: 1, ended_ms: 2, duration_ms: 3 };
         let epochs = VecDeque::from([EpochV1 { seq: 0, items: 7, times, received_ms: Some(9) }]);
-        let (format, sequence) = ("lines".to_owned(), Sequence::default());
+        let format = "lines".to_owned();
+        let sequence = Sequence::default();
         let old = CheckpointV1 { identity, format, sequence, epochs, unseen: None, station: vec![1, 2, 3] };
         let mut bytes = [&MAGIC[..], &[1], &postcard::to_stdvec(&old).unwrap()].concat();
         bytes.extend(xxh3_64(&bytes).to_le_bytes());

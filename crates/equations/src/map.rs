@@ -61,7 +61,9 @@ impl Prior {
         if keys == 0 || expected == 0 {
             return Ok(Self { mean: 0.0, variance: 0.0, l1: 0.0, l2_squared: 0.0 });
         }
-        let (n, d, w) = (keys as f64, rows.rows as f64, rows.width as f64);
+        let n = keys as f64;
+        let d = rows.rows as f64;
+        let w = rows.width as f64;
         let l1 = y.iter().sum::<f64>() / d;
         let equal = l1 * l1 / n;
         let squares = dense::sum_of_squares(y) / d;

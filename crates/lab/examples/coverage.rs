@@ -39,7 +39,8 @@ fn main() -> Result<(), Error> {
     };
     let reading = ReadOptions { format: format.parse()?, ..ReadOptions::default() };
     let stream = Recording::read(&[input.parse()?], &reading)?;
-    let (memory, interval) = (memory.parse::<Bytes>()?.0, interval.parse()?);
+    let memory = memory.parse::<Bytes>()?.0;
+    let interval = interval.parse()?;
     let expected_keys = expected.first().map(|keys| keys.parse()).transpose()?;
     let request =
         Request { memory, keys: stream.keys(), expected_keys, interval: Some(interval), ..Request::default() };
@@ -49,7 +50,8 @@ fn main() -> Result<(), Error> {
     for lever in levers(planned, bloom_hashes(planned.bloom_bits, keys, None)) {
         let runs = (0..SEEDS).map(|seed| run(&stream, &lever, interval, seed)).collect::<Result<Vec<_>, _>>()?;
         let mean = |at: usize| runs.iter().map(|run| run[at]).sum::<f64>() / SEEDS as f64;
-        let (name, coverage) = (lever.name, 100.0 * mean(2));
+        let name = lever.name;
+        let coverage = 100.0 * mean(2);
         println!("{name:<12} {:>9.4} {:>9.4} {coverage:>8.2}% {:>14.3}", mean(0), mean(1), mean(3));
     }
     Ok(())
@@ -103,7 +105,8 @@ fn run(stream: &Recording, lever: &Lever, interval: u64, seed: u64) -> Result<[f
     for (key, count) in stream.truth().iter() {
         meter.add(count, view.estimate(key).estimate);
     }
-    let (errors, coverage) = (meter.errors(), view.keys() as f64 / stream.truth().distinct() as f64);
+    let errors = meter.errors();
+    let coverage = view.keys() as f64 / stream.truth().distinct() as f64;
     let uplink = sketch.uplink().map_or(0, |uplink| uplink.total()) as f64 / stream.items() as f64;
     Ok([errors.aae, errors.are, coverage, uplink])
 }

@@ -88,7 +88,8 @@ fn run(stream: &Recording, memory: &str, seed: u128) -> Result<Sums, Error> {
     let view = sketch.query_view()?;
     let mut sums = Sums::default();
     for (key, truth) in stream.truth().iter() {
-        let (answer, likely) = (view.estimate(key), view.likely(key));
+        let answer = view.estimate(key);
+        let likely = view.likely(key);
         let known = u64::from(answer.source != Source::Unknown);
         sums += Sums {
             keys: 1,

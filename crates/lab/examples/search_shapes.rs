@@ -50,7 +50,9 @@ fn main() {
 }
 
 fn compare(scenario: &Scenario, stream: &Recording, decoder: DecoderKind, interval: Option<u64>) -> f64 {
-    let (memory, keys, expected) = (scenario.memory, scenario.keys, scenario.expected_keys);
+    let memory = scenario.memory;
+    let keys = scenario.keys;
+    let expected = scenario.expected_keys;
     let request = Request { memory, keys, expected_keys: Some(expected), interval, ..Request::default() };
     let planned = plan(Mode::Sketch(decoder), request).expect("a budget that is large enough").shape;
     let mut candidates = vec![planned];

@@ -20,7 +20,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let listen = "127.0.0.1:0".parse()?;
     let server = Server::start(Config { listen, data: folder.path().to_owned(), ..Config::default() })?;
     let token = server.first_token().ok_or("the folder is new")?.to_owned();
-    let (url, stopper) = (server.url(), server.stopper());
+    let url = server.url();
+    let stopper = server.stopper();
     let running = std::thread::spawn(move || server.run());
     let agent = agent_of("web-1", Mode::Exact)?;
     let sent = send(agent, &url, &token).and_then(|()| {

@@ -75,7 +75,8 @@ fn read_rows(file: File, keys: &[Column], weight: Option<&Column>, out: &mut Col
         .with_fields(places.columns.iter().map(|index| schema.get_fields()[*index].clone()).collect())
         .build()
         .map_err(damaged)?;
-    let (mut key, mut number) = (Vec::new(), 0);
+    let mut key = Vec::new();
+    let mut number = 0;
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group).map_err(damaged)?;
         for row in RowIter::from_row_group(Some(projection.clone()), &*group).map_err(damaged)? {
@@ -110,7 +111,8 @@ impl Places {
             };
             let at = name.and_then(|name| schema.get_fields().iter().position(|field| field.name() == name));
             at.ok_or_else(|| {
-                let (input, column) = (input.to_owned(), column.to_string());
+                let input = input.to_owned();
+                let column = column.to_string();
                 Halt::Failed(ReadErrorKind::NoColumn { input, column, available: names.join(", ") })
             })
         };

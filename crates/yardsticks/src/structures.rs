@@ -22,7 +22,8 @@ fn count_min<'a, K: Hash + AsRef<[u8]> + ?Sized + 'a>(
     rounds: &mut Rounds<'a>,
     keys: impl Iterator<Item = &'a K> + Clone + 'a,
 ) {
-    let (items, again) = (keys.clone().count() as u64, keys.clone());
+    let items = keys.clone().count() as u64;
+    let again = keys.clone();
     rounds.case(
         "datasketches 0.6, Count-Min 4x4096",
         || CountMinSketch::<u32>::with_seed(ROWS, WIDTH, 1).expect("a valid shape"),
@@ -84,7 +85,8 @@ mod tests {
     #[test]
     fn yardsticks_count_everything() {
         let numbers = &crate::numbers()[..30_000];
-        let (tuples, strings) = (crate::five_tuples(numbers), Texts::new(numbers));
+        let tuples = crate::five_tuples(numbers);
+        let strings = Texts::new(numbers);
         let mut rounds = Rounds::new("fixed");
         fixed(&mut rounds, numbers);
         fixed(&mut rounds, &tuples);

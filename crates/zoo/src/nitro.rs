@@ -199,7 +199,8 @@ mod tests {
     /// sampling makes it.
     #[test]
     fn sampled_rows_are_unbiased() {
-        let (seeds, items) = (400u64, 1000u64);
+        let seeds = 400u64;
+        let items = 1000u64;
         let mut means = Vec::new();
         for seed in 0..seeds {
             let mut nitro = sketch(seed, Mode::Fixed { shift: 4 });

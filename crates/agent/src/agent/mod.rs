@@ -348,7 +348,8 @@ impl<S: Storage> Agent<S> {
         self.collect();
         let messages = std::mem::take(&mut self.messages);
         self.message_bytes = 0;
-        let (seq, items) = (self.next_seq, self.device.items());
+        let seq = self.next_seq;
+        let items = self.device.items();
         let times = Times { started_ms: self.started_ms, ended_ms: now.wall_ms, duration_ms: self.lasted_ms(now) };
         let envelope = Envelope {
             identity: self.identity(),

@@ -175,7 +175,8 @@ impl Answer {
     pub fn new(view: &QueryView, counter: &mut Counter, format: &Format, asked: &Asked) -> Self {
         let parts =
             |memory: ucl_sketch::Memory| Parts { budget: None, used: memory.total(), parts: memory.parts().to_vec() };
-        let (memory, control) = (parts(counter.sketch.memory()), parts(counter.sketch.control_memory()));
+        let memory = parts(counter.sketch.memory());
+        let control = parts(counter.sketch.control_memory());
         let exact = counter.exact.as_ref();
         let truth = |key: &[u8]| exact.map(|exact| exact.get(key));
         let named = |id: KeyId| view.registry().is_named(id).then(|| view.registry().key(id));
@@ -267,7 +268,9 @@ fn prefix_sums(view: &QueryView, format: &Format, prefixes: &[String], exact: Op
 
 fn audit(view: &QueryView, exact: &ExactCounts) -> Audit {
     let mut meter = ErrorMeter::default();
-    let (mut max_error, mut right, mut violations) = (0, 0u64, 0);
+    let mut max_error = 0;
+    let mut right = 0u64;
+    let mut violations = 0;
     for (key, truth) in exact.iter() {
         let answer = view.estimate(key);
         meter.add(truth, answer.estimate);

@@ -58,7 +58,8 @@ pub fn expected_keys(sketch: &UclSketch, budget: usize) -> u64 {
 /// counters of a given width, budgets with many counters per epoch) it changed nothing or made
 /// counts worse, in trials from 4KB to 1MB.
 pub fn better_planned(sketch: &mut UclSketch, budget: usize, keys: u64) -> bool {
-    let (config, interval) = (*sketch.config(), sketch.interval());
+    let config = *sketch.config();
+    let interval = sketch.interval();
     let decoder = sketch.with_control(|control| control.settings().decoder);
     // Epochs that end by load fit, however many keys there are.
     if sketch.epochs() == Epochs::ByLoad {
@@ -103,7 +104,8 @@ pub fn open(path: &Path, args: &Args) -> anyhow::Result<Stored> {
         eprintln!("ucl: {}: hash functions: {warning}", path.display());
     }
     let mode = stored.sketch.mode();
-    let (sketch, config) = (&stored.sketch, stored.sketch.config());
+    let sketch = &stored.sketch;
+    let config = stored.sketch.config();
     let file = path.display();
     let contradiction = |option: &str, given: &str, has: Option<String>| {
         let has = has.map_or(format!("without --{option}"), |has| format!("with --{option} {has}"));

@@ -22,7 +22,9 @@ pub fn lost_unknown(answer: &Answer) -> bool {
 
 /// Far more keys than the sketch was planned for, and what to do about it: only what helps.
 pub fn more_keys(answer: &Answer) -> Option<String> {
-    let (known, came, expected) = (answer.keys as u64, answer.keys_came(), answer.expected_keys);
+    let known = answer.keys as u64;
+    let came = answer.keys_came();
+    let expected = answer.expected_keys;
     let far_more = answer.never_reported.is_infinite() || answer.or_more && known > expected.saturating_mul(2);
     let sized = format!("sized for {} keys", count(expected));
     match (far_more, answer.better_planned) {
@@ -37,7 +39,8 @@ pub fn more_keys(answer: &Answer) -> Option<String> {
 
 /// The decoder that answered for the one that was asked for.
 pub fn substitute(answer: &Answer) -> Option<String> {
-    let (decoder, configured) = (answer.decoder, answer.configured);
+    let decoder = answer.decoder;
+    let configured = answer.configured;
     let why = || format!("{decoder} answered instead of {configured}, which is not trained yet, or is less exact here");
     (decoder != configured).then(why)
 }

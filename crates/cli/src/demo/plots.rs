@@ -17,7 +17,8 @@ pub fn estimated_against_true(findings: &Findings) -> String {
     let mut svg = Svg::new(2.0 * PANEL, rows as f64 * (PANEL - 8.0));
     let top = largest(findings) * 1.3;
     for (i, contender) in panels.iter().enumerate() {
-        let (left, above) = ((i % 2) as f64 * PANEL + 62.0, (i / 2) as f64 * (PANEL - 8.0) + 34.0);
+        let left = (i % 2) as f64 * PANEL + 62.0;
+        let above = (i / 2) as f64 * (PANEL - 8.0) + 34.0;
         let x = LogAxis::new(1.0, top, left, left + PLOT);
         // Below 1 there is room for the keys that are answered with 0.
         let y = LogAxis::new(0.3, top, above + PLOT, above);
@@ -109,9 +110,11 @@ pub fn loss_curve(findings: &Findings) -> String {
     const HEIGHT: f64 = 300.0;
     let losses = findings.contenders[LEARNED].system.extras().losses;
     let extreme = |f: fn(f64, f64) -> f64, start| losses.iter().copied().fold(start, f);
-    let (low, high) = (extreme(f64::min, f64::INFINITY).max(1e-12), extreme(f64::max, 0.0).max(1e-11));
+    let low = extreme(f64::min, f64::INFINITY).max(1e-12);
+    let high = extreme(f64::max, 0.0).max(1e-11);
     let y = LogAxis::new(low / 1.3, high * 1.3, HEIGHT - 50.0, 14.0);
-    let (left, right) = (62.0, WIDTH - 20.0);
+    let left = 62.0;
+    let right = WIDTH - 20.0;
     let across = |epoch: usize| left + (right - left) * epoch as f64 / losses.len().max(2).saturating_sub(1) as f64;
     let mut svg = Svg::new(WIDTH, HEIGHT);
     // The vertical scale is that of a frame; the horizontal one counts epochs.

@@ -225,7 +225,8 @@ fn relative_error(sketch: &mut UclSketch, truth: &ExactCounts) -> Result<f64, St
 fn degradation(outcomes: &[Outcome], method: &str, change: &str, moment: usize) -> Option<f64> {
     let figure = format!("are_sw{moment}");
     let of = |change| mean(outcomes, &[("method", method), ("change", change)], &figure);
-    let (changed, steady) = (of(change)?, of("none")?);
+    let changed = of(change)?;
+    let steady = of("none")?;
     (steady > 0.0).then(|| 100.0 * (changed / steady - 1.0))
 }
 

@@ -79,7 +79,8 @@ impl Ucl {
                 builder.shape(config.shape).report_rule(config.rule).epochs(epochs).settings(idle).build()?
             }
         };
-        let (config, interval) = (sketch.config(), sketch.interval());
+        let config = sketch.config();
+        let interval = sketch.interval();
         let extras = Extras {
             interval,
             rule: Some(ReportRule::name(config.rule)),

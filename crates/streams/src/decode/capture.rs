@@ -198,7 +198,8 @@ impl Decode for Capture {
                 Step::NeedMore => break,
             }
         }
-        let (left, offset) = (window.bytes.len() - used, window.offset + used as u64);
+        let left = window.bytes.len() - used;
+        let offset = window.offset + used as u64;
         if window.end && left > 0 {
             return Err(Halt::Damaged(format!(
                 "{}: the capture is truncated: it ends {left} bytes into the record at byte offset {offset}",

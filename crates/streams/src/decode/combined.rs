@@ -87,9 +87,11 @@ impl<'l> Entry<'l> {
         let (ip, rest) = word(line).ok_or("it has no client address")?;
         let (_, rest) = word(rest).ok_or("it ends after the client address")?;
         let bracket = memmem::find(rest, b" [").ok_or("it has no [time]")?;
-        let (user, rest) = (&rest[..bracket], &rest[bracket + 2..]);
+        let user = &rest[..bracket];
+        let rest = &rest[bracket + 2..];
         let bracket = memmem::find(rest, b"] ").ok_or("it has no [time]")?;
-        let (time, rest) = (&rest[..bracket], &rest[bracket + 2..]);
+        let time = &rest[..bracket];
+        let rest = &rest[bracket + 2..];
         let (request, rest) = quoted(rest).ok_or("it has no \"request\" behind the time")?;
         let rest = rest.strip_prefix(b" ").ok_or("it ends after the request")?;
         let (status, rest) = word(rest).ok_or("it ends after the status")?;

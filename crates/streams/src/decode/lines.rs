@@ -119,7 +119,9 @@ impl Wanted {
         out: &mut Collector<'_>,
     ) -> Result<(), Halt> {
         let first_key = self.keys[0];
-        let (mut key, mut weight_text, mut found) = (&[][..], None, 0);
+        let mut key = &[][..];
+        let mut weight_text = None;
+        let mut found = 0;
         for field in fields.clone().take(self.last) {
             found += 1;
             if found == first_key {

@@ -22,7 +22,8 @@ impl Matches {
     /// The weight is a group of the pattern; that it has such a group is checked before.
     pub fn new(pattern: Pattern, weight: Option<String>) -> Self {
         let weight = weight.and_then(|name| pattern.group(&name).map(|number| (number, name)));
-        let (key_group, groups) = (pattern.key_group(), pattern.regex.capture_locations());
+        let key_group = pattern.key_group();
+        let groups = pattern.regex.capture_locations();
         Self { splitter: Splitter::default(), key_group, weight, groups, pattern }
     }
 }

@@ -49,7 +49,8 @@ pub(crate) trait Decode {
 
 /// The decoder of a format.
 pub(crate) fn for_options(options: &ReadOptions) -> Result<Box<dyn Decode>, SpecError> {
-    let (format, weight) = (&options.format, options.weight.as_ref());
+    let format = &options.format;
+    let weight = options.weight.as_ref();
     if let Some(weight) = weight {
         format.check_weight(weight)?;
     }

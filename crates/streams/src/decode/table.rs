@@ -59,7 +59,8 @@ impl Table {
         let number = |column: &Column| if let Column::Number(number) = column { *number } else { 0 };
         let columns = first_name.is_none().then(|| (keys.iter().map(number).collect(), weight.as_ref().map(number)));
         let header = if columns.is_none() { Some(true) } else { header };
-        let (row, ends) = (vec![0; 1 << 12], vec![0; 1 << 6]);
+        let row = vec![0; 1 << 12];
+        let ends = vec![0; 1 << 6];
         Ok(Self {
             reader,
             keys,
@@ -107,7 +108,8 @@ impl Table {
             Column::Name(name) => {
                 names.iter().position(|field| *field == name.as_bytes()).map(|i| i + 1).ok_or_else(|| {
                     let available: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
-                    let (input, column) = (out.input.clone(), column.to_string());
+                    let input = out.input.clone();
+                    let column = column.to_string();
                     Halt::Failed(ReadErrorKind::NoColumn { input, column, available: available.join(", ") })
                 })
             }

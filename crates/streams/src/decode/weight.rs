@@ -9,7 +9,8 @@ pub(crate) fn weight(text: &[u8], place: Place, out: &mut Collector<'_>) -> Resu
     match scaled(text, out.scale) {
         Ok(number) => Ok(Some(number)),
         Err(fault) => {
-            let (scale, text) = (out.scale, String::from_utf8_lossy(&text[..text.len().min(40)]).into_owned());
+            let scale = out.scale;
+            let text = String::from_utf8_lossy(&text[..text.len().min(40)]).into_owned();
             let reason = match fault {
                 Fault::NoNumber => BadReason::Weight { text },
                 Fault::TooLarge => BadReason::WeightTooLarge { text, scale },

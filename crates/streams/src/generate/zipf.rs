@@ -129,7 +129,8 @@ mod tests {
     fn frequencies_follow_the_law() {
         // Small skews, the pole at 1 and large skews, against the probabilities themselves.
         for skew in [0.0, 0.5, 0.999_999_999_9, 1.0, 1.2, 1.5, 3.0] {
-            let (keys, draws) = (50, 200_000);
+            let keys = 50;
+            let draws = 200_000;
             let ranks = Ranks::new(skew, keys);
             let mut rng = Rng::new(11);
             let mut counts = vec![0u32; keys as usize];
@@ -150,7 +151,9 @@ mod tests {
     /// every probe of a search once named 11,299 keys in place of some 82,500.
     #[test]
     fn the_stream_of_the_benchmarks_follows_the_law() {
-        let (skew, keys, items) = (1.1, 100_000, 2_000_000);
+        let skew = 1.1;
+        let keys = 100_000;
+        let items = 2_000_000;
         let stream = ZipfKeys::new(skew, keys, 7);
         let mut counts = std::collections::HashMap::<[u8; 4], u32>::new();
         stream.clone().take(items).for_each(|key| *counts.entry(key).or_default() += 1);

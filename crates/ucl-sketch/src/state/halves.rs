@@ -105,7 +105,8 @@ impl Station {
         };
         let (parts, verdict, settled) = control_sections(control)?;
         control.check_at_cut()?;
-        let (hashing, expects) = (config.seed.hashing().number(), self.receiver.expects());
+        let hashing = config.seed.hashing().number();
+        let expects = self.receiver.expects();
         let section = Some(StationSection { config, hashing, expects, verdict, settled });
         let mut sections = vec![(Section::Station, encode(&section))];
         sections.extend(parts);

@@ -60,7 +60,8 @@ impl Table {
         let units = (1 << log) - occurring;
         // Shares of a running total: rounding never adds up to more or less than all units. A block
         // has at most 2^24 symbols, so that the products stay below 2^52.
-        let (mut running, mut given) = (0u64, 0u64);
+        let mut running = 0u64;
+        let mut given = 0u64;
         let frequencies = counts.map(|count| {
             if count == 0 {
                 return 0;
@@ -88,7 +89,8 @@ impl Table {
     /// Exp-Golomb codes of that order. A symbol that does not occur among others costs one bit.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let mut bits = BitWriter::new(out);
-        let (mut before, mut left) = (0u16, 1u32 << self.log);
+        let mut before = 0u16;
+        let mut left = 1u32 << self.log;
         for &frequency in &self.frequencies {
             if left == 0 {
                 break;
@@ -111,7 +113,8 @@ impl Table {
         let corrupt = WireError::Corrupt { what: "frequency table" };
         let mut bits = BitReader::new(reader, "frequency table");
         let mut frequencies = [0u16; 256];
-        let (mut before, mut left) = (0u16, 1u32 << log);
+        let mut before = 0u16;
+        let mut left = 1u32 << log;
         for frequency in &mut frequencies[..symbols] {
             if left == 0 {
                 break;
