@@ -114,7 +114,7 @@ fn run(command: &mut Command) -> Result<()> {
     if status.success() { Ok(()) } else { bail!("{shown} failed") }
 }
 
-/// Whether a command can be run and succeeds. What it prints is not shown.
+/// Runs a command and returns true if it succeeds. What it prints is not shown.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }

@@ -80,7 +80,7 @@ fn parquet_columns(_: &Path) -> Option<Vec<String>> {
     None
 }
 
-/// What the name of a file says about it.
+/// Kind of file that a name suggests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Csv,

@@ -257,7 +257,7 @@ pub fn remedy(error: &ReadErrorKind) -> String {
     }
 }
 
-/// How to count what is in a file that cannot be read as it is.
+/// Returns the command that counts a file which cannot be read as it is.
 fn what_to_type(content: Content, input: &str) -> String {
     let file = if input == Source::Stdin.to_string() { "FILE".to_owned() } else { quoted(input) };
     match content {

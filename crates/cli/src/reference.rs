@@ -10,10 +10,10 @@ use clap::{Command, CommandFactory};
 /// Write the command line reference (cli.md) and, with --man, the man pages.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Where cli.md goes.
+    /// Folder for cli.md.
     dir: PathBuf,
 
-    /// Where the man pages go.
+    /// Folder for the man pages.
     #[arg(long, value_name = "DIR")]
     man: Option<PathBuf>,
 

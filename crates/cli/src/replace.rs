@@ -56,12 +56,12 @@ pub fn check_folder(path: &Path) -> anyhow::Result<()> {
     anyhow::bail!("cannot write {}: {problem}", path.display())
 }
 
-/// Whether a new file takes the place of this one: it is a regular file, or not there yet.
+/// Returns true if a new file takes the place of this one: it is a regular file, or not there yet.
 fn is_replaced(path: &Path) -> bool {
     fs::metadata(path).map_or(true, |meta| meta.is_file())
 }
 
-/// Where symbolic links lead, also if nothing is there.
+/// Follows symbolic links, also to a file that is not there.
 fn linked(path: &Path) -> io::Result<PathBuf> {
     let mut target = path.to_owned();
     for _ in 0..MOST_LINKS {

@@ -18,11 +18,11 @@ pub fn long() -> &'static str {
     &TEXT
 }
 
-/// What the program implements.
+/// Paper that the program implements.
 const PAPER: &str = "Learning-based Sketches for Frequency Estimation in Data Streams without Ground Truth,
           by X. Yuan, Y. Qiao, M. Li, Z. Wei, C. Feng, Z. Wang and W. Chen";
 
-/// What this build reads, decodes with and writes.
+/// Formats and decoders of this build.
 const FEATURES: &str = if cfg!(feature = "parquet") {
     "gzip, zstd, xz, bzip2, pcap, pcapng, learned decoder, parquet"
 } else {

@@ -43,7 +43,7 @@ pub struct BloomFilter {
     pub(crate) kind: BloomKind,
     pub(crate) hashes: u8,
     pub(crate) bits: u32,
-    /// How many bits are set.
+    /// Number of set bits.
     pub(crate) set_bits: u32,
     pub(crate) words: Vec<u32>,
 }
@@ -131,7 +131,7 @@ impl BloomFilter {
         ((bit >> 5) as usize * 2 + half, 1 << (bit & 31))
     }
 
-    /// Whether each of the halves claims the key.
+    /// Returns true if each of the halves claims the key.
     #[inline(always)]
     pub(crate) fn halves_contain(&self, h: KeyHash) -> [bool; 2] {
         if self.half_bits() == 0 {

@@ -188,7 +188,7 @@ impl Counters {
         }
     }
 
-    /// How many words there are behind the counters.
+    /// Returns the number of words behind the counters.
     #[cfg(feature = "serde")]
     pub(crate) fn words_len(&self) -> usize {
         match &self.words {

@@ -117,7 +117,7 @@ impl KnownKeys {
     }
 }
 
-/// What the load of an epoch follows from, beside its counters.
+/// Numbers that the load of an epoch follows from, beside its counters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Counters that a key has in all.

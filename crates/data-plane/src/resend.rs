@@ -60,7 +60,7 @@ pub const LEAST_CUTS: u32 = 4;
 /// 0.0074 with one claim in 4,096 and 0.0012 with one in 8,192, for 1% more uplink.
 pub const FULL_ABOVE: f64 = 1.0 / 8192.0;
 
-/// How full the halves of a filter by generation are. It follows from the filter.
+/// Fill of the halves of a filter by generation. It follows from the filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Generations {
     set: [u32; 2],
@@ -111,7 +111,7 @@ impl Generations {
     }
 }
 
-/// How long ago the filter was emptied, and whether it ever was.
+/// Time since the filter was emptied, if it ever was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Rotation {

@@ -11,7 +11,7 @@ pub(crate) struct Cholesky {
     len: usize,
 }
 
-/// Where row `i` starts.
+/// Returns the index at which row `i` starts.
 fn start(i: usize) -> usize {
     i * (i + 1) / 2
 }

@@ -14,7 +14,7 @@ use crate::error::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ColumnId(pub u32);
 
-/// What stands at a column's counters.
+/// Coefficients of a column's counters.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Coefficients {
     Ones,

@@ -107,7 +107,7 @@ struct State<'a> {
     first: bool,
 }
 
-/// What the estimate of `‖r‖` needs (section 3.1 and table 3 of the paper).
+/// Numbers that the estimate of `‖r‖` needs (section 3.1 and table 3 of the paper).
 struct Residual {
     beta_ddot: f64,
     beta_dot: f64,

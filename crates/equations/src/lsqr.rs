@@ -99,7 +99,7 @@ struct State<'a> {
     /// `‖A‖²` (Frobenius) and `‖D‖²` so far: their product estimates `cond(A)²`.
     a_squared: f64,
     d_squared: f64,
-    /// What damping adds to `‖r‖²`.
+    /// Part of `‖r‖²` that damping adds.
     damped: f64,
     /// For `‖x‖`: a second set of rotations, from the right.
     x_squared: f64,

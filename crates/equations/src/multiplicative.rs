@@ -81,7 +81,7 @@ pub struct Workspace {
     indices: Vec<u32>,
     /// Positions (among the candidates) of the live columns.
     live: Vec<u32>,
-    /// What peeling has left of the counters.
+    /// Counters as peeling has left them.
     pub(crate) remaining: Vec<f64>,
     single: Buffers<f32>,
     double: Buffers<f64>,
@@ -134,7 +134,7 @@ impl Real for f64 {
     }
 }
 
-/// What is to be solved: some columns (all, or the candidates), `y`, and where to start.
+/// Problem to solve: some columns (all, or the candidates), `y`, and where to start.
 pub(crate) struct Problem<'a> {
     pub solver: &'static str,
     pub columns: &'a Columns,
@@ -300,8 +300,8 @@ impl LiveSystem<'_> {
         }
     }
 
-    /// What the start is divided by: it has a scale of its own, for the first iteration forgets any
-    /// factor that all `x` share.
+    /// Returns the divisor of the start: it has a scale of its own, for the first iteration forgets
+    /// any factor that all `x` share.
     fn start_scale(&self, problem: &Problem<'_>) -> f64 {
         problem.start.map_or(1.0, |start| {
             power_of_two(self.live.iter().fold(0.0, |largest: f64, &at| largest.max(start[at as usize])))

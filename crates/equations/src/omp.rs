@@ -37,7 +37,7 @@ use crate::error::{Error, check_finite, check_len, check_option};
 use crate::info::{Info, Stop};
 use crate::products::gather_with;
 
-/// How much of a column must be new to count as independent of the atoms.
+/// Share of a column that must be new for it to count as independent of the atoms.
 const INDEPENDENT: f64 = 1e-12;
 
 /// Stopping rules of OMP.

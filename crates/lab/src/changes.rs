@@ -152,7 +152,7 @@ pub struct ChangeRow {
     pub aae: f64,
     /// Average relative error over the keys that occurred before the change.
     pub are_before: f64,
-    /// Whether the average relative error over all keys is at most 5% above its value before the
+    /// True if the average relative error over all keys is at most 5% above its value before the
     /// change. An error over no keys is 0.
     pub recovered: bool,
     /// Seconds of training and decoding since the change.

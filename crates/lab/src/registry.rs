@@ -35,9 +35,9 @@ pub struct Method {
     pub about: &'static str,
     /// Publication that describes the method.
     pub reference: &'static str,
-    /// Whether the method is a baseline, which is not part of `all`.
+    /// True if the method is a baseline, which is not part of `all`.
     pub baseline: bool,
-    /// Whether the method is a variant of another one, which is not part of `all`.
+    /// True if the method is a variant of another one, which is not part of `all`.
     pub variant: bool,
     /// Function that builds the method.
     pub build: Build,

@@ -44,13 +44,13 @@ pub struct Config {
     pub neck: usize,
     /// Number of keys in a bucket, `L`. 1024 suits large key spaces better than the default.
     pub bucket_length: usize,
-    /// Whether all buckets share their parameters and differ by their embedding (the paper's
+    /// True if all buckets share their parameters and differ by their embedding (the paper's
     /// "scalable architecture", SA). Otherwise every bucket has an embedding block and a head, and
     /// the network grows with the keys.
     pub shared_buckets: bool,
     /// Weight of the sparsity term; 0 is the paper's "without SR".
     pub lambda: f32,
-    /// Whether the loss has the equivariant term; `false` is the paper's "without EQ".
+    /// True if the loss has the equivariant term; `false` is the paper's "without EQ".
     pub equivariant: bool,
     /// Share of the cold keys that one transformation raises by the smallest weight.
     pub raised_share: f64,
@@ -115,7 +115,7 @@ impl Config {
 
 #[cfg(any(test, feature = "network"))]
 impl Shape {
-    /// Whether the shape is one that a network can be built for.
+    /// Checks that the shape is one that a network can be built for.
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         check_size("rows", self.rows)?;
         check_size("width", self.width)?;

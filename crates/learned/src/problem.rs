@@ -23,7 +23,7 @@ pub struct Snapshot<'a> {
 pub struct Problem<'a> {
     /// Columns of `A`, one per known key.
     pub columns: &'a Columns,
-    /// Whether the key of each column is hot: evicted from the heavy part after it was hit again.
+    /// True if the key of each column is hot: evicted from the heavy part after it was hit again.
     pub hot: &'a [bool],
     /// Last snapshots, in any order.
     pub window: &'a [Snapshot<'a>],

@@ -6,7 +6,7 @@ use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::{Identity, Reply};
 
-/// How long a request may take, and a connection to be made.
+/// Time limit of a request, and of making a connection.
 const PATIENCE: Duration = Duration::from_secs(60);
 const CONNECT: Duration = Duration::from_secs(10);
 /// Bytes of an answer, at most.

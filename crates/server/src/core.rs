@@ -27,11 +27,11 @@ const BATCH: usize = 256;
 const BATCH_BYTES: usize = 4 << 20;
 /// States written between two batches, at most.
 const STATES: usize = 4;
-/// How long the thread sleeps when nothing happens.
+/// Time that the thread sleeps when nothing happens.
 const IDLE: Duration = Duration::from_millis(500);
-/// How often streams are looked for from which nothing came for long.
+/// Interval between two searches for idle streams.
 const LOOK_FOR_IDLE: Duration = Duration::from_secs(60);
-/// How long it waits before it opens a collector again that could not be opened.
+/// Time before a collector that could not be opened is tried again.
 const REOPEN: Duration = Duration::from_secs(1);
 
 /// Reason why the collector did not answer.
@@ -212,7 +212,7 @@ fn stopping() -> CoreError {
     CoreError::Unavailable("the collector is stopping".into())
 }
 
-/// What the thread has.
+/// State of the thread.
 struct Owner {
     queue: Receiver<Order>,
     folder: PathBuf,

@@ -24,12 +24,12 @@ use crate::core::Core;
 use crate::http::{App, router};
 use crate::tokens::{NewToken, Scope, Tokens};
 
-/// How long the head of a request may take, and a connection may be idle.
+/// Time limit of the head of a request, and of an idle connection.
 const HEAD: Duration = Duration::from_secs(60);
-/// How long a connection may take to agree on keys.
+/// Time limit of the TLS handshake.
 #[cfg(feature = "tls")]
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long requests under way may take once the service stops.
+/// Time limit of requests under way once the service stops.
 const DRAIN: Duration = Duration::from_secs(10);
 
 /// Error of a service that does not start.
@@ -76,7 +76,7 @@ pub struct Server {
     encryption: Encryption,
 }
 
-/// How connections are encrypted, ready for use.
+/// Encryption of connections, ready for use.
 #[derive(Clone, Default)]
 struct Encryption {
     #[cfg(feature = "tls")]

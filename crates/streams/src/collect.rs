@@ -33,7 +33,7 @@ pub(crate) struct Collector<'c> {
     each: &'c mut Consumer<'c>,
     on_error: OnError,
     key_bytes: Option<usize>,
-    /// What all further items may weigh together.
+    /// Weight that all further items may have together.
     weight_left: u64,
     /// Factor for weights.
     pub scale: u64,

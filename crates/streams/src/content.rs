@@ -104,7 +104,7 @@ const SIGNATURES: &[(Content, Signature)] = &[
 /// Bytes that decide about every signature.
 const LONGEST: usize = 16;
 
-/// What the first bytes say.
+/// Result of looking at the first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look<T> {
     /// The content is of this kind.
@@ -133,7 +133,7 @@ pub(crate) fn look<T: Copy>(signatures: &[(T, Signature)], start: &[u8]) -> Look
     result
 }
 
-/// What plain bytes hold.
+/// Returns the kind of content of plain bytes.
 pub(crate) fn look_at(start: &[u8]) -> Look<Content> {
     look(SIGNATURES, start)
 }

@@ -37,7 +37,7 @@ pub struct ExactCounts {
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     hash: u64,
-    /// Where the key starts in `keys`.
+    /// Offset of the key in `keys`.
     start: usize,
     len: usize,
     count: u64,

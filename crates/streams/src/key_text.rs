@@ -14,7 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use crate::format::{Format, PacketKey};
 use crate::{MAX_KEY_BYTES, SpecError, composite};
 
-/// How the empty key is written: nothing at all would be overlooked.
+/// Text of the empty key: nothing at all would be overlooked.
 const EMPTY: &str = "\"\"";
 
 const PROTOCOLS: [(u8, &str); 12] = [
@@ -304,7 +304,7 @@ fn parse_packet_part(kind: PacketKey, text: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// What such a key looks like, for messages.
+/// Returns an example of such a key, for messages.
 fn packet_example(kinds: &[PacketKey]) -> String {
     let example = |kind: &PacketKey| match kind {
         PacketKey::FiveTuple => "10.0.0.1:443 > 10.0.0.2:51234 tcp".to_owned(),

@@ -44,7 +44,7 @@ pub struct Errors {
     pub entropy_error_all_keys: f64,
 }
 
-/// How many keys have each frequency; keys of frequency 0 are not counted.
+/// Number of keys with each frequency; keys of frequency 0 are not counted.
 type Histogram = BTreeMap<u64, u64>;
 
 /// Accumulates errors from true and estimated frequencies.

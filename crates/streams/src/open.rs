@@ -167,7 +167,7 @@ fn has_more_than_zeros(reader: &mut impl BufRead) -> io::Result<bool> {
 /// large one would lose much of a file that is cut off.
 struct Pieces<R> {
     inner: R,
-    /// What went wrong after the pieces that were returned.
+    /// Error after the pieces that were returned.
     failure: Option<io::Error>,
 }
 

@@ -39,7 +39,7 @@ fn names(reader: &SerializedFileReader<File>) -> Vec<String> {
     columns.iter().filter(|column| is_plain(column)).map(|column| column.name().to_owned()).collect()
 }
 
-/// Whether a column has one value in each row.
+/// Returns true if a column has one value in each row.
 fn is_plain(column: &Type) -> bool {
     let info = column.get_basic_info();
     column.is_primitive() && !(info.has_repetition() && info.repetition() == parquet::basic::Repetition::REPEATED)
@@ -87,7 +87,7 @@ fn read_rows(file: File, keys: &[Column], weight: Option<&Column>, out: &mut Col
     Ok(())
 }
 
-/// Where key and weight are in the rows that are read.
+/// Places of key and weight in the rows that are read.
 struct Places {
     /// The columns read, by their place in the file.
     columns: Vec<usize>,

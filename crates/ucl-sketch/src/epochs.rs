@@ -27,7 +27,7 @@ pub enum Epochs {
 }
 
 impl Epochs {
-    /// What goes with a decoder.
+    /// Returns the default for a decoder.
     pub(crate) fn of(decoder: DecoderKind) -> Self {
         match decoder {
             DecoderKind::Delta => Self::ByLoad,

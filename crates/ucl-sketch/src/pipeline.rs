@@ -273,7 +273,8 @@ mod tests {
 
     use super::*;
 
-    /// What only a defect of ours could note: a key whose bytes are not there.
+    /// Makes a pipeline with a fault that only a defect of ours could cause: a key whose bytes are
+    /// not there.
     fn with_a_broken_batch_away() -> Pipeline {
         let shape = Shape::PAPER_64KB;
         let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1.into() };

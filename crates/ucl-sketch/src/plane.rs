@@ -77,7 +77,7 @@ impl StoredAnyPlane {
     }
 }
 
-/// Whether evictions go up the link.
+/// Returns true if evictions go up the link.
 fn is_mirrored(config: &Config) -> bool {
     matches!(config.shape.heavy, HeavyKind::Mirrored(_))
 }

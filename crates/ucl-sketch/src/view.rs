@@ -122,7 +122,7 @@ fn row<K>(key: KeyName<K>, certain: Estimate, likely: Estimate) -> Hit<K> {
     }
 }
 
-/// What stands for a key in a slot.
+/// Returns the text that stands for a key in a slot.
 fn stand_in<K>(format: KeyFormat, bytes: &[u8]) -> KeyName<K> {
     fn sized<const N: usize>(bytes: &[u8]) -> [u8; N] {
         std::array::from_fn(|at| bytes.get(at).copied().unwrap_or(0))

@@ -20,7 +20,7 @@ use crate::sections::slots::Slots;
 use crate::sections::{carries, segment};
 use crate::{MAX_COUNTERS, VERSION, WireError};
 
-/// How every message starts.
+/// First bytes of every message.
 pub(crate) const MAGIC: [u8; 2] = *b"UC";
 const CHECKSUM_BYTES: usize = 4;
 
@@ -139,7 +139,7 @@ pub fn split_message(bytes: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
     Ok(bytes.split_at(bytes.len() - reader.rest().len()))
 }
 
-/// How a message starts, and the length of what follows.
+/// First fields of a message, and the length of what follows.
 struct Frame {
     version: u8,
     kind: u8,

@@ -12,7 +12,7 @@ use crate::{FlowCache, Rounds, Texts};
 
 const ROWS: u8 = 4;
 const WIDTH: u32 = 4096;
-/// What a flow cache may take: as much as these Count-Min sketches.
+/// Memory of a flow cache: as much as these Count-Min sketches.
 const CACHE_BYTES: usize = ROWS as usize * WIDTH as usize * size_of::<u32>();
 
 type Asap = AsapCountMin<Vector2D<i32>, FastPath>;

@@ -32,7 +32,7 @@ pub struct Entry {
     pub guarantees: Guarantees,
     /// Kind of oracle that the system uses.
     pub oracle: Oracle,
-    /// Whether the system is a variant of another entry, for a single experiment.
+    /// True if the system is a variant of another entry, for a single experiment.
     pub variant: bool,
     build: Build,
 }

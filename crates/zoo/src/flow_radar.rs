@@ -53,12 +53,12 @@ pub struct FlowRadar<const N: usize> {
     decoded: Decoded<N>,
 }
 
-/// What peeling found, and what it left.
+/// Keys that peeling found, and what it left.
 #[derive(Clone, Debug, Default)]
 struct Decoded<const N: usize> {
     counts: Vec<([u8; N], u32)>,
     index: HashTable<(u64, u32)>,
-    /// What is left of `PacketCount`.
+    /// Rest of `PacketCount`.
     left: Vec<u32>,
 }
 

@@ -52,7 +52,7 @@ pub struct LearnedSketch<const N: usize, R> {
     rest: R,
 }
 
-/// Who says what is heavy.
+/// Oracle that tells which keys are heavy.
 #[derive(Clone, Debug)]
 enum Oracle {
     /// The keys that have buckets, all of them given from the start.

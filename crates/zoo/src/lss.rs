@@ -164,7 +164,7 @@ struct CuckooFilter {
     groups: u32,
     /// 12 bits of fingerprint, never 0, over 4 bits of cluster; 0 is empty.
     entries: Vec<u16>,
-    /// Whether making room failed once: it would hardly ever succeed again, and every item of a
+    /// True if making room failed once: it would hardly ever succeed again, and every item of a
     /// homeless key would try.
     full: bool,
     rng: Rng,

@@ -120,7 +120,7 @@ impl NitroSketch {
         }
     }
 
-    /// How many fail before the first success: `⌊ln u / ln(1-p)⌋`.
+    /// Draws the number of failures before the first success: `⌊ln u / ln(1-p)⌋`.
     #[inline]
     fn geometric(&mut self) -> u64 {
         if self.shift == 0 {

@@ -55,7 +55,8 @@ impl<'a> Plan<'a> {
         (self.budget as u128 * percent as u128 / 100) as usize
     }
 
-    /// How many things of `bytes` bytes fit into `room`, at least `least` of them.
+    /// Returns the number of things of `bytes` bytes that fit into `room`, at least `least` of
+    /// them.
     ///
     /// `fixed` is what the rest of the system takes whatever its size; it serves the message only.
     pub(crate) fn fit(&self, room: usize, bytes: usize, least: usize, fixed: usize) -> Result<u32, Error> {

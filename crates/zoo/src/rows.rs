@@ -153,7 +153,7 @@ impl SignedRows {
         if self.add_signed(row, hash, weight) { Err(Error::Overflow) } else { Ok(()) }
     }
 
-    /// Whether it overflowed.
+    /// Adds a signed weight; returns true if a counter overflowed.
     #[inline(always)]
     fn add_signed(&mut self, row: usize, hash: KeyHash, weight: i32) -> bool {
         let (at, negative) = self.at(row, hash);

@@ -45,7 +45,7 @@ const FEW_ATOMS: usize = 64;
 /// Layout of the sensing matrix and of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Whether coefficients are sixteenths chosen by hash, instead of ones.
+    /// True if coefficients are sixteenths chosen by hash, instead of ones.
     pub fractional: bool,
     /// Ratio of votes: a slot changes its holder if `vote_ratio · votes for <= votes against`.
     pub vote_ratio: u32,
@@ -118,7 +118,7 @@ impl<const N: usize> SeqSketch<N> {
         (at, parts)
     }
 
-    /// What one counter holds for a weight of one, if its coefficient is 1.
+    /// Returns the value of one counter for a weight of one, if its coefficient is 1.
     fn unit(&self) -> u32 {
         if self.layout.fractional { PARTS } else { 1 }
     }
@@ -134,7 +134,7 @@ impl<const N: usize> SeqSketch<N> {
         Ok(())
     }
 
-    /// What the key can have in the counters at most.
+    /// Returns the most that the key can have in the counters.
     fn sensed_at_most(&self, hash: KeyHash) -> u64 {
         let at_most = |row| {
             let (at, parts) = self.entry(row, hash);

@@ -146,7 +146,8 @@ pub fn check_outputs(target: Option<&Target>, save: Option<&Path>, sources: &[So
     save.map_or(Ok(()), replace::check_folder)
 }
 
-/// Whether both are there, and one. (Terminals, pipes and the like can be read and written.)
+/// Returns true if both paths exist and are one file. (Terminals, pipes and the like can be read
+/// and written.)
 fn is_same_file(a: &Path, b: &Path) -> bool {
     a.is_file() && std::fs::canonicalize(a).is_ok_and(|a| std::fs::canonicalize(b).is_ok_and(|b| a == b))
 }

@@ -253,7 +253,7 @@ impl Args {
         self.builder().chosen_mode()
     }
 
-    /// What the options say about the kind of sketch: the mode follows from it.
+    /// Returns a builder with the options of the sketch; the mode follows from them.
     fn builder(&self) -> Builder {
         let mut builder = UclSketch::builder();
         if let Some(mode) = self.mode.or(self.decoder.map(Mode::Sketch)) {
@@ -277,7 +277,7 @@ impl Args {
         builder
     }
 
-    /// Where every known key is printed, and nothing else is.
+    /// Returns the place where every known key is printed, if nothing else is.
     fn printed(&self) -> Option<Target> {
         let to_stdout = self.out.clone().filter(|target| target.path().is_none());
         to_stdout.or_else(|| self.all.then_some(Target::STDOUT))
@@ -420,7 +420,7 @@ fn conclude(
     done
 }
 
-/// What all answers of a run have in common.
+/// Data that all answers of a run have in common.
 struct Run<'a> {
     args: &'a Args,
     asked: &'a Asked,
@@ -434,7 +434,7 @@ struct Run<'a> {
     /// Data planes that count.
     planes: usize,
     start: Instant,
-    /// Whether a signal ended the input.
+    /// True if a signal ended the input.
     interrupt: &'a AtomicBool,
 }
 

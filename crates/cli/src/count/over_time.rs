@@ -19,7 +19,7 @@ pub struct Period {
     last: Option<usize>,
     /// Compare the last so many with as many before.
     compare: Option<usize>,
-    /// How many keys to show.
+    /// Number of keys to show.
     top: usize,
 }
 

@@ -22,7 +22,7 @@ pub fn planes(args: &Args, sources: &[Source]) -> usize {
     args.threads.unwrap_or(1).min(sources.len()).max(1)
 }
 
-/// What one thread counted.
+/// Counts of one thread.
 struct Counted {
     counter: Counter,
     result: Result<ReadSummary, ReadError>,
@@ -78,7 +78,7 @@ fn one(mut counter: Counter, sources: &[Source], options: &ReadOptions) -> Count
     Counted { counter, result, failure }
 }
 
-/// What two readers did. The first failure counts, with the summary of both.
+/// Joins the results of two readers. The first failure counts, with the summary of both.
 fn joined(a: Result<ReadSummary, ReadError>, b: Result<ReadSummary, ReadError>) -> Result<ReadSummary, ReadError> {
     let summary = |result: &Result<ReadSummary, ReadError>| match result {
         Ok(summary) => summary.clone(),

@@ -36,7 +36,7 @@ enum Physical {
     ByteArray = 6,
 }
 
-/// What the values of a column mean.
+/// Meaning of the values of a column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     Count,
@@ -81,7 +81,7 @@ fn columns(records: &[Record]) -> [Column; 5] {
     ]
 }
 
-/// Where a column lies in the file.
+/// Place of a column in the file.
 struct Chunk {
     offset: usize,
     bytes: usize,

@@ -126,7 +126,7 @@ fn summary(answer: &Answer, verbose: bool, text: &mut String) {
     }
 }
 
-/// How much was counted, and how fast.
+/// Formats the number of items and keys, and the speed.
 fn counted_what(answer: &Answer) -> String {
     let weight = answer.weight.map_or(String::new(), |weight| {
         let scale = answer.scale.map_or(String::new(), |scale| format!(" (weights times {scale}, by --scale)"));
@@ -139,7 +139,7 @@ fn counted_what(answer: &Answer) -> String {
     format!("{items}{weight}, {keys} known, {missed} missed; {:.2} s, {per_second} items/s", answer.seconds)
 }
 
-/// What counted them, in numbers.
+/// Formats the sizes of the sketch.
 fn sketch(answer: &Answer) -> String {
     let planes = answer.planes.unwrap_or(1);
     let used = bytes(planes * answer.memory.used);
@@ -155,13 +155,13 @@ fn sketch(answer: &Answer) -> String {
     format!("{used}{budget}{each}; mode {decoder}{interval}, decoder memory {memory}; seed {}", answer.seed)
 }
 
-/// How far to trust the counts.
+/// Formats how far to trust the counts.
 fn accuracy(answer: &Answer) -> String {
     let check = answer.self_check.as_ref().map_or(String::new(), |check| format!("; {}", self_check(check)));
     format!("exact for {} of {}{check}", count(answer.exact_keys), counted(answer.keys as u64, "known key"))
 }
 
-/// What is shown with `--verbose`.
+/// Adds the lines that are shown with `--verbose`.
 fn details(answer: &Answer, line: &mut impl FnMut(&str, String)) {
     line("entropy", format!("{:.3} bits", answer.entropy));
     if !answer.histogram.is_empty() {

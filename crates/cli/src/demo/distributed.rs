@@ -17,12 +17,12 @@ use crate::show::{bytes, count, counted};
 use crate::spinner::Spinner;
 
 const AGENTS: usize = 3;
-/// How many different keys each log may have.
+/// Number of different keys each log may have.
 const KEYS: u64 = 5_000;
 /// The logs grow in at least so many steps, and so long lies between two.
 const LEAST_STEPS: u64 = 40;
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long the agents may take to deliver everything after the last step.
+/// Time that the agents may take to deliver everything after the last step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Everything that runs. Whatever is left of it is killed when it is dropped.
@@ -267,7 +267,7 @@ fn compare(client: &Client, about: &About, truth: &BTreeMap<String, u64>) -> any
     Ok(compared)
 }
 
-/// What happened, from top to bottom: how far the logs are, how far the collector is.
+/// Draws the events from top to bottom: the progress of the logs, and of the collector.
 fn picture(moments: &[Moment], kills: u64) -> String {
     let mut text = "\n access-1.log -> agent web-1 --\\\n access-2.log -> agent web-2 ---> collector: one answer for all of them\n \
                     access-3.log -> agent web-3 --/\n\n"

@@ -65,7 +65,7 @@ const BEST: usize = 4;
 /// The first methods, which have errors to draw.
 const PLOTTED: usize = 4;
 
-/// What one method did.
+/// Result of one method.
 struct Contender {
     name: &'static str,
     row: Row,

@@ -30,7 +30,7 @@ pub trait HeavyChange<const N: usize>: HeavyPart<N> + Sized {
 /// A holder with its exact weight, and whether it is hot.
 pub(super) type Holder<const N: usize> = ([u8; N], u64, bool);
 
-/// What becomes of one slot of a group that two sides have filled.
+/// Content of one slot of a group that two sides have filled, after the merge.
 pub(super) struct Resolved<const N: usize> {
     pub slot: usize,
     pub key: [u8; N],

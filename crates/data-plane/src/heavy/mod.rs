@@ -200,8 +200,8 @@ pub enum Offer {
 }
 
 impl Offer {
-    /// How many entries of a buffer were filled by it: 1 if something was handed on. Arithmetic,
-    /// for a loop without branches.
+    /// Returns the number of entries of a buffer that were filled by it: 1 if something was handed
+    /// on. Arithmetic, for a loop without branches.
     #[inline(always)]
     fn filled(self) -> usize {
         usize::from(self as u8 & 1)

@@ -74,7 +74,7 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
         sink.report(Report::Open { config: &config, opening: Opening::Reset { keep_weights } });
     }
 
-    /// What the heavy part holds, the largest first.
+    /// Returns the keys of the heavy part, the largest count first.
     fn holders(&self) -> Result<Vec<([u8; N], u64, bool)>, OutOfMemory> {
         // What holds a slot with nothing in it (exchanged in, never hit since) has all its weight
         // in the counters.

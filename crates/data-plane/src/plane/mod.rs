@@ -427,7 +427,7 @@ impl Light {
         self.known.iter_mut().for_each(KnownKeys::clear);
     }
 
-    /// Whether the filter does not have a key, which it has from now on.
+    /// Returns true if the filter does not have a key, which it has from now on.
     #[inline(always)]
     pub(crate) fn is_new(&mut self, hash: KeyHash) -> bool {
         match self.config.rule {
@@ -526,8 +526,8 @@ impl Light {
         });
     }
 
-    /// What the sketch by itself makes of a key, of what its counters hold now: their minimum, or
-    /// their median if they have signs (the lower one of two).
+    /// Estimates a key by the sketch alone, from the present counters: their minimum, or their
+    /// median if they have signs (the lower one of two).
     fn estimate(&self, hash: KeyHash) -> u64 {
         let mut values = [0i64; MAX_DEGREE];
         let mut degree = 0;
@@ -543,8 +543,8 @@ impl Light {
     }
 }
 
-/// What [`Light::record`] works on, taken apart so that a loop over words of a known type keeps it
-/// in registers.
+/// Fields that [`Light::record`] works on, taken apart so that a loop over words of a known type
+/// keeps it in registers.
 struct Run<'a> {
     map: RowMap,
     seed: HashSeed,

@@ -4,7 +4,7 @@
 //! All three are needed together and counters are visited at random, so they sit side by side; in
 //! most systems in one word.
 
-/// What peeling asks of a counter.
+/// Operations of a counter that peeling needs.
 pub(super) trait Counter: Copy {
     /// The memory for counters like this.
     fn kept<'a>(wide: &'a mut Vec<Wide>, narrow: &'a mut Vec<Narrow>) -> &'a mut Vec<Self>;

@@ -160,7 +160,7 @@ impl Peeler {
     }
 }
 
-/// Whether no column has a counter twice.
+/// Returns true if no column has a counter twice.
 fn all_distinct<const DEGREE: usize>(columns: &Columns) -> bool {
     let twice = |column: &[u32; DEGREE]| {
         (1..DEGREE).fold(false, |any, at| (0..at).fold(any, |any, before| any | (column[at] == column[before])))
@@ -281,7 +281,7 @@ impl<'a, C: Counter, const DEGREE: usize> State<'a, C, DEGREE> {
         self.counters[counter as usize].mass()
     }
 
-    /// Whether one of these counters is empty.
+    /// Returns true if one of these counters is empty.
     #[inline(always)]
     fn has_empty(&self, indices: &[u32]) -> bool {
         indices.iter().fold(false, |any, &i| any | (self.mass(i) == 0))

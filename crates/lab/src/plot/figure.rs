@@ -122,7 +122,7 @@ impl Panel {
         }
     }
 
-    /// Whether some figure has no place on its logarithmic axis.
+    /// Returns true if some figure has no place on its logarithmic axis.
     fn has_zero(&self) -> bool {
         match &self.content {
             Content::Lines { y, lines, .. } => {

@@ -18,7 +18,7 @@ pub(super) struct Style {
     pub(super) colour: &'static str,
     /// Which of the marks.
     pub(super) mark: usize,
-    /// Whether it is one of many that the figure does not speak of.
+    /// True if it is one of many that the figure does not speak of.
     pub(super) rival: bool,
 }
 

@@ -147,7 +147,7 @@ pub struct Identity {
     pub dataset: String,
     /// Digest of the bytes, or the generator.
     pub stamp: String,
-    /// Whether the bytes are the paper's own data.
+    /// True if the bytes are the paper's own data.
     pub genuine: bool,
     /// Description for readers of results.
     pub about: String,

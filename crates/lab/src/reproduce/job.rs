@@ -75,7 +75,7 @@ pub struct Job {
     pub dataset: Option<Dataset>,
     /// Method that the job measures. A job with an unregistered method is skipped and reported.
     pub method: Option<&'static str>,
-    /// Whether the job measures times. Such jobs run alone.
+    /// True if the job measures times. Such jobs run alone.
     pub timing: bool,
     /// Function that runs the job.
     pub run: Work,

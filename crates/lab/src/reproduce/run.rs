@@ -26,7 +26,7 @@ pub struct Reproduction<'a> {
     pub data_dir: Option<PathBuf>,
     /// Folder for the results.
     pub out: PathBuf,
-    /// Whether finished jobs are kept and not run again.
+    /// True if finished jobs are kept and not run again.
     pub resume: bool,
     /// Largest number of jobs that run at the same time.
     pub workers: usize,

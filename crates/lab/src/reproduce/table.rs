@@ -104,7 +104,7 @@ impl Table {
         self.rows.push(row.into_iter().collect());
     }
 
-    /// Whether a column is of figures, and so stands to the right.
+    /// Returns true if a column is of figures, and so stands to the right.
     fn is_figures(&self, column: usize) -> bool {
         let mut cells = self.rows.iter().filter_map(|row| row.get(column)).filter(|cell| **cell != Cell::None);
         cells.clone().next().is_some() && cells.all(|cell| matches!(cell, Cell::Figure(_)))

@@ -58,7 +58,7 @@ pub(super) struct Case {
     pub(super) more: Vec<(&'static str, String)>,
     pub(super) options: Options,
     pub(super) what: What,
-    /// Whether the loss of every epoch is kept.
+    /// True if the loss of every epoch is kept.
     pub(super) keep_losses: bool,
 }
 

@@ -28,7 +28,7 @@ pub fn with_headers(records: u64) -> u64 {
 /// A flow cache, and the collector that adds up what it exports.
 pub struct FlowCache {
     room: usize,
-    /// Whether keys differ in length, so that a record has to say how long its key is.
+    /// True if keys differ in length, so that a record has to say how long its key is.
     any_length: bool,
     entries: Vec<Entry>,
     hasher: foldhash::fast::FixedState,

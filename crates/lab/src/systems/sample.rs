@@ -21,9 +21,9 @@ const UPLINK: f64 = 0.1;
 pub struct Sample {
     /// Bytes per item that may be sent.
     uplink: f64,
-    /// Whether keys differ in length, so that a record has to say how long its key is.
+    /// True if keys differ in length, so that a record has to say how long its key is.
     any_length: bool,
-    /// Whether an item had a weight other than 1.
+    /// True if an item had a weight other than 1.
     weighted: bool,
     random: SplitMix64,
     /// Bytes that all items so far allow, less what was sent.

@@ -71,7 +71,7 @@ pub struct RangeJson {
     /// When the last one ended.
     covered_to_ms: Option<i64>,
     epochs: usize,
-    /// Whether no epoch is missing because it is too old to be kept by itself.
+    /// True if no epoch is missing because it is too old to be kept by itself.
     complete: bool,
 }
 
@@ -90,11 +90,11 @@ pub struct AboutJson {
     incarnations: usize,
     /// Items that were counted, in the range if there is one.
     items: u64,
-    /// Their weight, if known.
+    /// Weight of the items, if known.
     weight: Option<u64>,
     /// Items that are known to be missing, whenever that was.
     unseen_items: u64,
-    /// Whether more are missing, nobody knows how many.
+    /// True if more items are missing, and nobody knows how many.
     unseen_unknown: bool,
     range: Option<RangeJson>,
 }

@@ -30,7 +30,7 @@ fn read_key(format: &Format, text: &str) -> Result<Vec<u8>, Problem> {
     format.parse_key(text).map_err(|error| Problem::bad_request(error.to_string()))
 }
 
-/// How many keys are wanted.
+/// Reads the number of wanted keys.
 fn n(params: &Params) -> Result<usize, Problem> {
     Ok(params.parsed("n")?.unwrap_or(20).min(MOST_KEYS))
 }

@@ -20,7 +20,7 @@ use super::question::{Counts, Question};
 
 /// Bytes that are sent at once.
 const CHUNK: usize = 64 << 10;
-/// How long a reader may take for one of them.
+/// Time that a reader may take for one of them.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A table on its way. `None` is its end: without it, the table was given up, and the connection

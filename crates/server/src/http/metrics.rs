@@ -52,7 +52,7 @@ impl Text {
     }
 }
 
-/// What all incarnations of a stream come to.
+/// Sums over all incarnations of a stream.
 #[derive(Debug, Default)]
 struct Stream {
     items: u64,

@@ -34,7 +34,7 @@ use metrics::Answered;
 use problem::Problem;
 use rate::Rates;
 
-/// How long a request may take to arrive and be answered.
+/// Time limit of a request and its answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Data that handlers share.
@@ -126,7 +126,7 @@ fn json(value: &impl Serialize) -> Response {
 }
 
 impl App {
-    /// Who asks, and not too often.
+    /// Returns the grant of the request's token, unless its tenant asks too often.
     ///
     /// Before anything else of a request is looked at.
     fn grant(&self, headers: &HeaderMap) -> Result<Arc<Grant>, Problem> {

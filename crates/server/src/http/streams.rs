@@ -129,7 +129,7 @@ impl StreamJson {
 #[derive(Debug, Serialize)]
 struct StreamsJson {
     streams: Vec<StreamJson>,
-    /// What to give as `after` for the streams that follow; `None` if there are none.
+    /// Value of `after` for the streams that follow; `None` if there are none.
     next: Option<String>,
 }
 

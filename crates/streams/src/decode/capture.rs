@@ -55,7 +55,7 @@ struct Interface {
     snap_len: usize,
 }
 
-/// What one look at the window came to.
+/// Result of one look at the window.
 enum Step {
     Used(usize),
     NeedMore,

@@ -139,7 +139,7 @@ impl<'l> Entry<'l> {
     }
 }
 
-/// What stands before the first blank, which must be something, and what follows it.
+/// Splits the text at its first blank, which something must precede.
 fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = memchr::memchr(b' ', text).filter(|end| *end > 0)?;
     Some((&text[..end], &text[end + 1..]))

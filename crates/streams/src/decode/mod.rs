@@ -41,7 +41,8 @@ pub(crate) trait Decode {
     /// of at least `MAX_RECORD_BYTES` must be used up in part.
     fn decode(&mut self, window: Window<'_>, out: &mut Collector<'_>) -> Result<usize, Halt>;
 
-    /// Whether a new decoder would find the same items in what comes after the bytes used up.
+    /// Returns true if a new decoder would find the same items in what comes after the bytes used
+    /// up.
     fn can_start_here(&self) -> bool {
         false
     }

@@ -11,7 +11,7 @@ use etherparse::{EtherType, IpNumber, LaxNetSlice, LaxSlicedPacket};
 use crate::error::BadReason;
 use crate::format::{PacketKey, Prefix};
 
-/// What a key can be made of.
+/// Headers that a key can be made of.
 struct Headers<'f> {
     source: &'f [u8],
     destination: &'f [u8],
@@ -109,7 +109,7 @@ impl Headers<'_> {
     }
 }
 
-/// Whether a fragment header with an offset is among the IPv6 extension headers.
+/// Returns true if a fragment header with an offset is among the IPv6 extension headers.
 ///
 /// Walked here because etherparse 0.21's own iterator reads past the end (unchecked) when the chain
 /// was cut off by a snap length.

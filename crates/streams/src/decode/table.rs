@@ -13,7 +13,7 @@ use crate::format::Column;
 use crate::options::AssumedHeader;
 use crate::{MAX_COLUMNS, MAX_RECORD_BYTES};
 
-/// What some spreadsheets put before the header row.
+/// Mark that some spreadsheets put before the header row.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 pub(super) struct Table {
@@ -25,7 +25,7 @@ pub(super) struct Table {
     columns: Option<(Vec<usize>, Option<usize>)>,
     /// A key of several parts.
     key: Vec<u8>,
-    /// Whether the next row is a header: `None` if it has to be looked at.
+    /// True if the next row is a header: `None` if it has to be looked at.
     header: Option<bool>,
     /// The current row: unquoted fields side by side, and where they end.
     row: Vec<u8>,
@@ -86,8 +86,8 @@ impl Table {
         Some(&self.row[start..end])
     }
 
-    /// Whether the first row is a header, where nobody has said so. Without a weight to go by,
-    /// tables are taken to have one.
+    /// Returns true if the first row is a header, where nobody has said so. Without a weight to go
+    /// by, tables are taken to have one.
     fn looks_like_header(&self, key: usize, weight: Option<usize>, out: &mut Collector<'_>) -> bool {
         let Some(key) = self.field(key) else { return false };
         if let Some(number) = weight

@@ -22,7 +22,7 @@ pub(crate) fn weight(text: &[u8], place: Place, out: &mut Collector<'_>) -> Resu
     }
 }
 
-/// Whether the text is a number that could be a weight, at some scale.
+/// Returns true if the text is a number that could be a weight, at some scale.
 pub(super) fn is_number(text: &[u8]) -> bool {
     !matches!(scaled(text, 1), Err(Fault::NoNumber))
 }

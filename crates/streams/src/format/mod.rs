@@ -193,7 +193,7 @@ impl Format {
         self.check_weight(&weight).map(|()| weight)
     }
 
-    /// Whether `weight` was made for this kind of format.
+    /// Checks that `weight` was made for this kind of format.
     pub(crate) fn check_weight(&self, weight: &Weight) -> Result<(), SpecError> {
         match (self, weight) {
             (Format::Field(_), Weight::Field(1..))

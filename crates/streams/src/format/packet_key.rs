@@ -124,7 +124,7 @@ impl PacketKey {
         }
     }
 
-    /// Whether the ports have to be known.
+    /// Returns true if the ports have to be known.
     pub(crate) fn needs_ports(self) -> bool {
         use PacketKey::{DestinationPort, FiveTuple, Flow, SourcePort};
         matches!(self, FiveTuple | Flow | SourcePort | DestinationPort)

@@ -23,7 +23,7 @@ const SIZE_EXPONENT: f64 = 0.97;
 const LARGEST_SHARE: f64 = 0.02;
 /// Mean pause of a flow with two packets, in packets of the whole stream.
 const PAUSE: f64 = 2400.0;
-/// How much faster large flows send: the pause shrinks with size to this power.
+/// Exponent of the speed of large flows: the pause shrinks with size to this power.
 const HASTE: f64 = 0.35;
 /// Mean wait inside a burst.
 const BURST_PAUSE: f64 = 20.0;

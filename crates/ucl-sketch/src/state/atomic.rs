@@ -47,7 +47,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(folder)
 }
 
-/// Where a path leads, link by link: also to a file that is not there yet.
+/// Follows the links of a path, also to a file that is not there yet.
 fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {

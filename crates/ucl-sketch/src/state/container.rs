@@ -34,7 +34,7 @@ pub(super) fn pack(sections: &[(Section, Vec<u8>)]) -> Vec<u8> {
     file
 }
 
-/// How many bytes follow a head, by what it says; none if it is no head of a state file.
+/// Returns the number of bytes that follow a head; none if it is no head of a state file.
 pub(super) fn bytes_after(head: &[u8]) -> u64 {
     match head.first_chunk::<HEAD>() {
         Some(head) if head.starts_with(&MAGIC) => u64::from_le_bytes(part(head, 16)).saturating_sub(HEAD as u64),

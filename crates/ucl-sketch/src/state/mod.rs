@@ -107,19 +107,19 @@ pub enum Section {
     Twin = 8,
     /// Reports that wait to be sent, and how many bytes were.
     Uplink = 9,
-    /// What the user wrote on the sketch.
+    /// Labels that the user wrote on the sketch.
     Labels = 10,
-    /// What was counted before the sketch's hashes or sizes changed: sealed segments.
+    /// Counts from before the sketch's hashes or sizes changed: sealed segments.
     Earlier = 11,
     /// The configuration of a [`Device`](crate::Device), and carries that it holds back.
     Device = 20,
     /// The configuration of a [`Station`](crate::Station), and the message that it expects.
     Station = 21,
-    /// What a mirrored table has sent: exact counts.
+    /// Exact counts that a mirrored table has sent.
     Exports = 12,
     /// Which keys the device knows, about: its epochs end by load.
     Load = 13,
-    /// How far delta's sums may be off. Without it, likely ranges are the guaranteed ones.
+    /// Largest errors of delta's sums. Without it, likely ranges are the guaranteed ones.
     Doubts = 14,
 }
 
@@ -356,7 +356,7 @@ impl UclSketch {
     }
 }
 
-/// What a data plane knows of the load of its epochs, if they end by it.
+/// Encodes what a data plane knows of the load of its epochs, if they end by it.
 fn load_section(plane: &AnyPlane) -> Option<(Section, Vec<u8>)> {
     plane.known_keys().map(|registers| (Section::Load, encode(&registers)))
 }
@@ -393,7 +393,7 @@ fn control_sections(control: &ControlPlane) -> Result<ControlSections, SaveError
     Ok((sections, verdict, settled))
 }
 
-/// What [`control_sections`] wrote.
+/// Reads the sections that [`control_sections`] wrote.
 fn read_control(
     file: &Sections<'_>,
     verdict: Option<Verdict>,

@@ -23,7 +23,7 @@ const LOW: u32 = 1 << 16;
 /// Frequencies are brought to this scale, whatever the table's: the shifts below are constants.
 const LOG: u32 = MAX_LOG;
 
-/// What encoding each symbol takes, with the division by its frequency as a multiplication.
+/// Numbers for encoding each symbol, with the division by its frequency as a multiplication.
 struct Steps {
     /// `2^(32 + LOG) / f`, rounded up. A state that has shed is below `f · 2^(32 - LOG)`, so that
     /// its product with this fits into 64 bits, and what the rounding adds never reaches the next

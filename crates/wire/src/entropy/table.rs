@@ -18,7 +18,7 @@ pub(crate) struct Table {
     pub(crate) frequencies: [u16; 256],
 }
 
-/// How often each byte occurs.
+/// Counts the occurrences of each byte.
 pub(crate) fn histogram(symbols: &[u8]) -> [u32; 256] {
     if symbols.len() < 1024 {
         let mut counts = [0; 256];

@@ -12,7 +12,7 @@ use super::block;
 use crate::WireError;
 use crate::bytes::Reader;
 
-/// How values become tokens.
+/// Rule for splitting values into tokens and bits.
 #[derive(Clone, Copy, Debug)]
 struct Split {
     /// Values below `2^exact` are their own tokens.

@@ -13,8 +13,8 @@ use crate::bytes::Reader;
 use crate::entropy::block;
 use crate::entropy::values::Scratch;
 
-/// What one message may hold when decoded, in bytes, beside its counters: no declared number makes
-/// a reader allocate more than a few times this.
+/// Limit of the bytes that one message may hold when decoded, beside its counters: no declared
+/// number makes a reader allocate more than a few times this.
 pub(crate) const MAX_COLLECTED: usize = crate::MAX_BUFFER + (1 << 17);
 
 /// Reads how many entries of at least `bytes` bytes each follow.

@@ -19,7 +19,7 @@ const MIRRORED: u8 = 3;
 /// Added to the bits of a code, to tell them from bytes of a key.
 const CODE: u8 = 128;
 
-/// Whether a configuration is within the limits of the format.
+/// Checks that a configuration is within the limits of the format.
 pub(crate) fn check(config: &Config) -> Result<(), WireError> {
     config.shape.validate()?;
     let mirrored = matches!(config.shape.heavy, HeavyKind::Mirrored(_));
@@ -35,7 +35,7 @@ pub(crate) fn check(config: &Config) -> Result<(), WireError> {
     limit("bytes of counters", bytes, MAX_COUNTER_BYTES)
 }
 
-/// Whether a reader that takes so many counters at most takes a configuration.
+/// Checks that a reader that takes so many counters at most takes a configuration.
 pub(crate) fn check_counters(config: &Config, most: usize) -> Result<(), WireError> {
     limit("counters", config.shape.geometry().counters(), most)?;
     // A mirror holds four bytes for each slot.
