@@ -13,6 +13,7 @@ use crate::builder::{BuildError, Builder};
 use crate::epochs::Epochs;
 use crate::key::Key;
 use crate::plane::AnyPlane;
+use crate::sink::Sink;
 use crate::sketch::Out;
 #[cfg(feature = "state")]
 use crate::state::LoadError;
@@ -71,7 +72,7 @@ impl Held {
     }
 }
 
-/// Where reports go: to the encoder, but for carries that are held back.
+/// Sends reports to the encoder, except carries that are held back.
 struct Outlet<'a> {
     encoder: &'a mut Encoder<Out>,
     held: Option<&'a mut Held>,
@@ -164,7 +165,7 @@ impl Device {
     #[inline]
     pub fn insert(&mut self, key: &[u8], weight: u64) -> Result<(), InsertError> {
         let Self { plane, encoder, held, .. } = self;
-        plane.insert(key, weight, &mut Outlet { encoder, held: held.as_mut() })
+        plane.insert(key, weight, &mut Sink(&mut Outlet { encoder, held: held.as_mut() }))
     }
 
     /// Inserts many keys of one size laid end to end, with their weights if not all are 1.
@@ -181,7 +182,8 @@ impl Device {
         };
         self.plane.check_batch(key_bytes, count, weights)?;
         let Self { plane, encoder, held, .. } = self;
-        plane.insert_batch(key_bytes, count, keys, weights, &mut Outlet { encoder, held: held.as_mut() })
+        let mut outlet = Outlet { encoder, held: held.as_mut() };
+        plane.insert_batch(key_bytes, count, keys, weights, &mut Sink(&mut outlet))
     }
 
     /// Returns the number of items that may be inserted before this is asked again, whatever they
@@ -212,7 +214,7 @@ impl Device {
     /// Ends the epoch: its last message is ready. Carries that were held back go out first.
     pub fn cut(&mut self) {
         self.hold(false);
-        self.plane.cut(&mut self.encoder);
+        self.plane.cut(&mut Sink(&mut self.encoder));
         self.collect(true);
     }
 

@@ -50,6 +50,7 @@ mod mode;
 mod pipeline;
 pub mod plan;
 mod plane;
+mod sink;
 mod sketch;
 #[cfg(feature = "state")]
 pub mod state;

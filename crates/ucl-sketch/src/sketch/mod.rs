@@ -20,7 +20,7 @@ use crate::view::View;
 /// A message goes out.
 pub(crate) type Out = Box<dyn FnMut(&[u8]) + Send>;
 
-/// Where messages go that are only measured.
+/// Discards messages that are only measured.
 pub(crate) fn nowhere() -> Out {
     Box::new(|_| ())
 }
@@ -85,23 +85,25 @@ macro_rules! with_sink {
     ($control:expr, $sink:ident => $body:expr) => {
         match $control {
             Control::Inline { control, encoder: None } => {
-                let $sink = control.as_mut();
+                let $sink = &mut crate::sink::Sink(control.as_mut());
                 $body
             }
             Control::Inline { control, encoder: Some(encoder) } => {
-                let $sink = &mut Tee { control: control.as_mut(), encoder: encoder.as_mut() };
+                let tee = &mut Tee { control: control.as_mut(), encoder: encoder.as_mut() };
+                let $sink = &mut crate::sink::Sink(tee);
                 $body
             }
             Control::Pipelined { pipeline, encoder: None } => {
-                let $sink = pipeline.as_mut();
+                let $sink = &mut crate::sink::Sink(pipeline.as_mut());
                 $body
             }
             Control::Pipelined { pipeline, encoder: Some(encoder) } => {
-                let $sink = &mut Tee { control: pipeline.as_mut(), encoder: encoder.as_mut() };
+                let tee = &mut Tee { control: pipeline.as_mut(), encoder: encoder.as_mut() };
+                let $sink = &mut crate::sink::Sink(tee);
                 $body
             }
             Control::Background(background) => {
-                let $sink = background.encoder();
+                let $sink = &mut crate::sink::Sink(background.encoder());
                 $body
             }
         }
@@ -118,7 +120,7 @@ impl Control {
         }
     }
 
-    /// What encodes the reports, if anything does.
+    /// Returns the encoder of the reports, if there is one.
     pub(crate) fn encoder(&mut self) -> Option<&mut Encoder<Out>> {
         match self {
             Self::Inline { encoder, .. } | Self::Pipelined { encoder, .. } => encoder.as_deref_mut(),
