@@ -62,6 +62,7 @@ mod parquet;
 pub mod process;
 mod read;
 mod source;
+pub mod table;
 
 pub use batch::{Batch, BatchBuf, Keys};
 pub use collect::Consumer;

@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 use serde::Serialize;
 use ucl_sketch::QueryView;
+use ucl_streams::table::{Column, Kind as Values, Table, Value};
 use ucl_streams::{Format, Source};
 
-use super::parquet;
 use crate::fail::Usage;
 use crate::key::{Key, KeyData};
 use crate::replace;
@@ -118,7 +118,7 @@ impl Target {
         match self.kind {
             Kind::Csv => csv(records, out),
             Kind::Jsonl => jsonl(records, out),
-            Kind::Parquet => Ok(parquet::write(records.collect(), out)?),
+            Kind::Parquet => parquet(&records.collect::<Vec<_>>(), out),
         }
     }
 }
@@ -174,5 +174,21 @@ fn jsonl(records: impl Iterator<Item = Record>, out: &mut dyn Write) -> anyhow::
         serde_json::to_writer(&mut *out, &record)?;
         out.write_all(b"\n")?;
     }
+    Ok(())
+}
+
+/// The keys are a column of text only if all of them are: readers refuse text that is not valid
+/// UTF-8.
+fn parquet(records: &[Record], out: &mut dyn Write) -> anyhow::Result<()> {
+    let is_text = records.iter().all(|record| std::str::from_utf8(&record.key.0).is_ok());
+    let count = |name| Column { name, kind: Values::Count };
+    let key = Column { name: "key", kind: if is_text { Values::Text } else { Values::Bytes } };
+    let source = Column { name: "source", kind: Values::Text };
+    let mut table = Table::new(out, &[key, count("estimate"), count("lower"), count("upper"), source])?;
+    for Record { key, estimate, lower, upper, source } in records {
+        let [estimate, lower, upper] = [*estimate, *lower, *upper].map(Value::Number);
+        table.row(&[Value::Bytes(&key.0), estimate, lower, upper, Value::Bytes(source.as_bytes())])?;
+    }
+    table.finish()?;
     Ok(())
 }

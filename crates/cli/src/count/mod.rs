@@ -6,7 +6,6 @@ mod every;
 mod export;
 mod over_time;
 mod parallel;
-mod parquet;
 pub mod resume;
 pub mod text;
 pub mod values;

@@ -1,7 +1,7 @@
 """Checks the Parquet files of this folder with a reader that is not ours.
 
 Needs Python 3 with pyarrow (written with 26.0.1); run it in this folder: python3 check_parquet.py
-After a change of the writer, store the files that the unit test of src/count/parquet.rs writes, and run this again.
+After a change of the writer, store the files that the unit test of src/table.rs writes, and run this again.
 """
 
 import pyarrow.parquet as pq
