@@ -63,7 +63,8 @@ impl Spool {
             let Some(number) = file_name.strip_prefix(PREFIX).and_then(|number| number.parse().ok()) else { continue };
             next_file = next_file.max(number + 1);
             let bytes = storage.read(&file_name)?.unwrap_or_default();
-            let (envelopes, whole) = Envelope::split_log(&bytes);
+            let split = Envelope::split_log(&bytes);
+            let (envelopes, whole) = split.map_err(|newer| io::Error::other(format!("{file_name}: {newer}")))?;
             let mut offset = 0;
             let mut entries = Vec::new();
             for received in &envelopes {
@@ -158,7 +159,7 @@ impl Spool {
             self.entries.pop_front();
         }
         let first = self.entries.front().map_or(u64::MAX, |entry| entry.file);
-        while self.files.front().is_some_and(|file| file.number < first && !file.torn) {
+        while self.files.front().is_some_and(|file| file.number < first) {
             if let Some(file) = self.files.pop_front() {
                 storage.remove(&name(file.number))?;
             }
@@ -194,8 +195,9 @@ impl Spool {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Returns true if this many more bytes fit the capacity.
+    /// Whether so many bytes more are within the capacity. One epoch always is: the carries of a
+    /// long outage may take more than a small spool has, and would be stuck for ever.
     pub fn has_room(&self, bytes: u64) -> bool {
-        self.bytes() + bytes <= self.capacity
+        self.bytes() + bytes <= self.capacity || self.entries.is_empty()
     }
 }

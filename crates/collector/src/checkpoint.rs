@@ -58,6 +58,10 @@ impl From<CheckpointV1> for Checkpoint {
     }
 }
 
+/// A newer version of this program wrote the state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NewerState;
+
 /// Two files take turns, so that the older one is there when the newer cannot be read. `%` is in no
 /// name.
 pub(crate) fn file_name(identity: &Identity, slot: usize) -> String {
@@ -87,17 +91,21 @@ impl Checkpoint {
         bytes
     }
 
-    /// Reads what [`Checkpoint::to_bytes`] wrote; `None` if it was damaged.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (content, checksum) = bytes.split_last_chunk::<8>()?;
-        if xxh3_64(content) != u64::from_le_bytes(*checksum) {
-            return None;
-        }
-        let (version, content) = content.strip_prefix(&MAGIC)?.split_first()?;
-        match *version {
-            1 => whole::<CheckpointV1>(content).map(Self::from),
-            VERSION => whole(content),
-            _ => None,
+    /// What [`Checkpoint::to_bytes`] wrote; `None` if it was damaged.
+    ///
+    /// # Errors
+    /// If a newer version wrote it: it is whole, and must not be given up.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Option<Self>, NewerState> {
+        let parts = || {
+            let (content, checksum) = bytes.split_last_chunk::<8>()?;
+            (xxh3_64(content) == u64::from_le_bytes(*checksum)).then_some(())?;
+            content.strip_prefix(&MAGIC)?.split_first()
+        };
+        match parts() {
+            Some((1, content)) => Ok(whole::<CheckpointV1>(content).map(Self::from)),
+            Some((&VERSION, content)) => Ok(whole(content)),
+            Some((&newer, _)) if newer > VERSION => Err(NewerState),
+            _ => Ok(None),
         }
     }
 }
@@ -124,17 +132,19 @@ mod tests {
         let old = CheckpointV1 { identity, format, sequence, epochs, unseen: None, station: vec![1, 2, 3] };
         let mut bytes = [&MAGIC[..], &[1], &postcard::to_stdvec(&old).unwrap()].concat();
         bytes.extend(xxh3_64(&bytes).to_le_bytes());
-        let read = Checkpoint::from_bytes(&bytes).unwrap();
+        let read = Checkpoint::from_bytes(&bytes).unwrap().unwrap();
         assert_eq!(read.station, [1, 2, 3]);
         let epoch = EpochInfo { seq: 0, items: 7, weight: None, times, received_ms: Some(9) };
         assert_eq!(read.epochs, [epoch]);
-        let again = Checkpoint::from_bytes(&read.to_bytes()).unwrap();
+        let again = Checkpoint::from_bytes(&read.to_bytes()).unwrap().unwrap();
         assert_eq!((again.epochs, again.uplink_bytes), (read.epochs, 0));
-        // Nor is what a later one may write.
+        // What a later one may write is told from damage.
         let last = bytes.len() - 8;
         bytes.truncate(last);
         bytes[8] = VERSION + 1;
         bytes.extend(xxh3_64(&bytes).to_le_bytes());
-        assert!(Checkpoint::from_bytes(&bytes).is_none());
+        assert_eq!(Checkpoint::from_bytes(&bytes).unwrap_err(), NewerState);
+        bytes[20] ^= 1;
+        assert!(Checkpoint::from_bytes(&bytes).unwrap().is_none());
     }
 }

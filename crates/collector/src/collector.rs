@@ -1,10 +1,9 @@
 //! The collector itself.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 
 use ucl_link::{Envelope, Identity, Judgement, Name, Now, Received, Refusal, Reply};
-use ucl_storage::Storage;
+use ucl_storage::{Storage, is_full};
 
 use crate::checkpoint::{Checkpoint, file_name, parse_name};
 use crate::deleted::Deleted;
@@ -220,7 +219,7 @@ impl<S: Storage> Collector<S> {
                 self.trouble = None;
                 Ok(None)
             }
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+            Err(error) if is_full(&error) => {
                 self.trouble = Some(error.to_string());
                 for identity in &touched {
                     self.reload(identity)?;
@@ -281,7 +280,6 @@ impl<S: Storage> Collector<S> {
 
     fn write_states(&mut self, due: impl Iterator<Item = Identity>) -> Result<Maintained, CollectorError> {
         let mut done = Maintained::default();
-        let full = |error: &io::Error| error.kind() == io::ErrorKind::StorageFull;
         for identity in due {
             let Some(life) = self.lives.get_mut(&identity) else { continue };
             let Ok(state) = life.checkpoint() else { continue };
@@ -291,7 +289,7 @@ impl<S: Storage> Collector<S> {
                     life.covered[slot] = life.sequence.next();
                     done.states += 1;
                 }
-                Err(error) if full(&error) => self.trouble = Some(error.to_string()),
+                Err(error) if is_full(&error) => self.trouble = Some(error.to_string()),
                 Err(error) => {
                     self.failed = true;
                     return Err(error.into());
@@ -303,7 +301,7 @@ impl<S: Storage> Collector<S> {
         let trimmed = trimmed.and_then(|files| {
             // A list that is too long does no harm.
             let shorter = deleted.retain(storage, |identity| log.has(identity));
-            shorter.or_else(|error| if full(&error) { Ok(()) } else { Err(error) }).map(|()| files)
+            shorter.or_else(|error| if is_full(&error) { Ok(()) } else { Err(error) }).map(|()| files)
         });
         done.log_files = trimmed.inspect_err(|_| self.failed = true)?;
         Ok(done)
@@ -377,9 +375,12 @@ fn restore(
     let mut covered = [0; 2];
     let mut best: Option<Life> = None;
     for (slot, covered) in covered.iter_mut().enumerate() {
-        let bytes = storage.read(&file_name(identity, slot))?;
-        let state = bytes.as_deref().and_then(Checkpoint::from_bytes).filter(|state| state.identity == *identity);
-        let Some(life) = state.and_then(|state| Life::restore(state, &settings.decoding)) else { continue };
+        let name = file_name(identity, slot);
+        let Some(bytes) = storage.read(&name)? else { continue };
+        let newer = |_| CollectorError::NewerState { file: name.clone() };
+        let state = Checkpoint::from_bytes(&bytes).map_err(newer)?;
+        let Some(state) = state.filter(|state| state.identity == *identity) else { continue };
+        let Some(life) = Life::restore(state, &settings.decoding).map_err(newer)? else { continue };
         *covered = life.sequence.next();
         if best.as_ref().is_none_or(|best| best.sequence.next() < life.sequence.next()) {
             best = Some(life);

@@ -1,4 +1,6 @@
-//! Which incarnations were deleted, for as long as the log still has epochs of them.
+//! Which incarnations were deleted: those of which the log still has epochs, and for many more of
+//! them those of which an epoch may still be under way. One that comes late, or again, must not
+//! bring back what was deleted.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -9,6 +11,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const FILE: &str = "deleted";
 const MAGIC: [u8; 8] = *b"UCLGONE\x01";
+
+/// Incarnations in the list that the log does not need, at most.
+const KEPT: usize = 10_000;
 
 /// The list, as it is on the disk.
 #[derive(Debug, Default)]
@@ -41,10 +46,19 @@ impl Deleted {
         self.write(storage, all)
     }
 
-    /// Forgets those that nobody needs any more.
+    /// Forgets some of those that the log does not need, if they are too many.
     pub fn retain(&mut self, storage: &mut impl Storage, is_needed: impl Fn(&Identity) -> bool) -> io::Result<()> {
-        let needed: BTreeSet<Identity> = self.0.iter().filter(|identity| is_needed(identity)).cloned().collect();
-        if needed.len() < self.0.len() { self.write(storage, needed) } else { Ok(()) }
+        if self.0.len() <= KEPT {
+            return Ok(());
+        }
+        let mut spare = KEPT;
+        let kept = self.0.iter().filter(|identity| {
+            let keep = is_needed(identity) || spare > 0;
+            spare -= usize::from(keep && !is_needed(identity));
+            keep
+        });
+        let kept: BTreeSet<Identity> = kept.cloned().collect();
+        if kept.len() < self.0.len() { self.write(storage, kept) } else { Ok(()) }
     }
 
     fn write(&mut self, storage: &mut impl Storage, all: BTreeSet<Identity>) -> io::Result<()> {

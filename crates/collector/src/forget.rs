@@ -3,7 +3,7 @@
 use std::io;
 
 use ucl_link::{Identity, Now};
-use ucl_storage::Storage;
+use ucl_storage::{Storage, is_full};
 
 use crate::checkpoint::file_name;
 use crate::collector::Collector;
@@ -46,7 +46,7 @@ impl<S: Storage> Collector<S> {
         }
         // The list first: what is in it does not come back, whatever else is still there.
         self.deleted.add(&mut self.storage, gone).inspect_err(|error| {
-            self.failed |= error.kind() != io::ErrorKind::StorageFull;
+            self.failed |= !is_full(error);
         })?;
         for identity in gone {
             self.lives.remove(identity);

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ucl_link::{Envelope, Identity, Judgement, Received, Sequence, Unseen};
-use ucl_sketch::{ControlPlane, Fault, Refused, SaveError, Settings, Station};
+use ucl_sketch::{ControlPlane, Fault, LoadError, Refused, SaveError, Settings, Station};
 
 use crate::answers::EpochInfo;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, NewerState};
 use crate::snapshot::Part;
 
 pub(crate) struct Life {
@@ -46,14 +46,22 @@ impl Life {
         }
     }
 
-    /// Restores what was written, or returns `None` if it contradicts itself or the settings.
-    pub fn restore(checkpoint: Checkpoint, decoding: &Settings) -> Option<Self> {
+    /// What was written down, or `None` if it contradicts itself or the settings.
+    ///
+    /// # Errors
+    /// If a newer version wrote it.
+    pub fn restore(checkpoint: Checkpoint, decoding: &Settings) -> Result<Option<Self>, NewerState> {
         let Checkpoint { identity, format, sequence, epochs, unseen, station, uplink_bytes } = checkpoint;
-        let station = Station::from_bytes(&station, decoding.clone()).ok()?;
+        let station = match Station::from_bytes(&station, decoding.clone()) {
+            Ok(station) => station,
+            Err(LoadError::NewerVersion { .. }) => return Err(NewerState),
+            Err(_) => return Ok(None),
+        };
         let memory = station.memory().total();
         // One envelope is one epoch.
-        (station.epochs() == sequence.next()).then_some(())?;
-        Some(Self { format, sequence, station, epochs, unseen, uplink_bytes, memory, ..Self::new(identity, decoding) })
+        let agrees = station.epochs() == sequence.next();
+        let new = || Self::new(identity, decoding);
+        Ok(agrees.then(|| Self { format, sequence, station, epochs, unseen, uplink_bytes, memory, ..new() }))
     }
 
     /// A device with more counters is refused from now on.

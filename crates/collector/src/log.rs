@@ -46,7 +46,7 @@ impl Log {
             Self { files: VecDeque::new(), next_file: 0, file_bytes, buffer: Vec::new(), buffered: Vec::new() };
         for number in numbers(storage)? {
             let bytes = storage.read(&name(number))?.unwrap_or_default();
-            let (envelopes, whole) = Envelope::split_log(&bytes);
+            let (envelopes, whole) = split(number, &bytes)?;
             let mut file = LogFile { number, bytes: whole as u64, ..LogFile::default() };
             for received in &envelopes {
                 file.note(&received.envelope.identity, received.envelope.seq);
@@ -65,7 +65,7 @@ impl Log {
     pub fn replay(storage: &impl Storage, identity: &Identity, mut each: impl FnMut(&Received<'_>)) -> io::Result<()> {
         for number in numbers(storage)? {
             let bytes = storage.read(&name(number))?.unwrap_or_default();
-            let (envelopes, _) = Envelope::split_log(&bytes);
+            let (envelopes, _) = split(number, &bytes)?;
             envelopes.iter().filter(|received| received.envelope.identity == *identity).for_each(&mut each);
         }
         Ok(())
@@ -131,6 +131,11 @@ impl Log {
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
+}
+
+/// The envelopes of a file, and the length of what they take.
+fn split(number: u64, bytes: &[u8]) -> io::Result<(Vec<Received<'_>>, usize)> {
+    Envelope::split_log(bytes).map_err(|newer| io::Error::other(format!("{}: {newer}", name(number))))
 }
 
 /// Not an error after which one may go on, whatever the system calls it.

@@ -102,17 +102,44 @@ fn what_is_deleted_stays_so_and_its_agent_goes_on() {
     first.now.mono_ms += 600_000;
     assert_eq!(first.send(&mut collector, 9), None);
     assert_eq!(count(&mut collector, "one"), Some(1));
-    // Once the log has nothing of it, the list is empty.
-    let entries = |disk: &SimDisk| disk.read("deleted").unwrap().unwrap().len();
-    let before = entries(&disk);
     for _ in 0..20 {
         second.send(&mut collector, 7);
         first.send(&mut collector, 7);
         collector.maintain(10).unwrap();
     }
-    assert!(entries(&disk) < before);
     let mut again = Collector::open(disk.clone(), settings()).unwrap();
     assert_eq!((count(&mut again, "one"), count(&mut again, "two")), (Some(21), Some(25)));
+}
+
+/// An epoch that was under way all the time, or comes again, does not bring back what was deleted,
+/// also when the log has nothing of it any more.
+#[test]
+fn a_late_epoch_brings_nothing_back() {
+    let disk = SimDisk::new(5);
+    let (mut collector, _, mut second) = filled(&disk);
+    let mut late = Sender::new("late");
+    late.agent.insert(b"tea", 1).unwrap();
+    late.agent.finish(late.now, b"").unwrap();
+    let request = late.agent.request(late.now).unwrap().unwrap();
+    let send = |collector: &mut Collector<SimDisk>| {
+        let requests = [(&request.identity, &request.body[..])];
+        collector.submit(&requests, late.now).unwrap().remove(0).unwrap().refusal
+    };
+    assert_eq!(send(&mut collector), None);
+    let selection = Selection::stream("t".parse().unwrap(), "late".parse().unwrap());
+    assert_eq!(collector.delete(&selection).unwrap().len(), 1);
+    let logs = |disk: &SimDisk| disk.list().unwrap().into_iter().find(|name| name.starts_with("log-"));
+    let before = logs(&disk);
+    for _ in 0..40 {
+        second.send(&mut collector, 7);
+        collector.maintain(10).unwrap();
+    }
+    collector.flush().unwrap();
+    assert_ne!(logs(&disk), before, "the log's beginning is gone");
+    assert!(matches!(send(&mut collector), Some(Refusal::Ended { .. })));
+    let mut again = Collector::open(disk, settings()).unwrap();
+    assert!(matches!(send(&mut again), Some(Refusal::Ended { .. })));
+    assert_eq!((count(&mut again, "late"), count(&mut again, "two")), (None, Some(45)));
 }
 
 #[test]

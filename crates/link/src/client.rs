@@ -6,8 +6,10 @@ use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::{Identity, Reply};
 
-/// Time limit of a request, and of making a connection.
+/// How long a request may take, its body aside, and a connection to be made.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Bytes of a body for which a second more may pass.
+const SLOWEST: u64 = 4 << 10;
 const CONNECT: Duration = Duration::from_secs(10);
 /// Bytes of an answer, at most.
 const LARGEST_ANSWER: u64 = 256 << 20;
@@ -27,6 +29,9 @@ pub enum ClientError {
     /// The address is not that of a collector.
     #[error("{0:?} is not the address of a collector: write http://HOST:PORT or https://HOST:PORT")]
     Address(String),
+    /// The token cannot be one: a part of it is missing, or something else came along.
+    #[error("the token has spaces or other characters that no token has")]
+    Token,
     /// The file of certificates has none.
     #[error("there is no certificate to trust: give a file in PEM format")]
     Certificate,
@@ -85,10 +90,13 @@ impl Client {
     }
 
     fn build(address: &str, token: &str, trusted: RootCerts) -> Result<Self, ClientError> {
-        let address = address.trim_end_matches('/');
+        let (address, token) = (address.trim_end_matches('/'), token.trim());
         let host = address.strip_prefix("http://").or_else(|| address.strip_prefix("https://"));
         if host.is_none_or(|host| host.is_empty() || host.contains(['/', '?', '#', '@'])) {
             return Err(ClientError::Address(address.to_owned()));
+        }
+        if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(ClientError::Token);
         }
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(PATIENCE))
@@ -113,6 +121,8 @@ impl Client {
         let Identity { tenant, stream, incarnation } = identity;
         let url = format!("{}/v1/{tenant}/{stream}/{incarnation}", self.address);
         let request = self.http.post(url).header("Authorization", &self.bearer);
+        let patience = PATIENCE + Duration::from_secs(body.len() as u64 / SLOWEST);
+        let request = request.config().timeout_global(Some(patience)).build();
         let answer = self.read(request.content_type("application/octet-stream").send(body))?;
         serde_json::from_slice(&answer).map_err(|error| self.garbled(error))
     }
@@ -152,6 +162,9 @@ impl Client {
                 ureq::Error::Io(error) => error.to_string(),
                 other => other.to_string(),
             };
+            // As the TLS library has it, it says nothing to anybody else.
+            let is_plain = self.address.starts_with("https:") && why.contains("InvalidContentType");
+            let why = if is_plain { "it does not speak HTTPS: write http://".to_owned() } else { why };
             ClientError::Unreachable { address: self.address.clone(), why }
         };
         let mut response = response.map_err(unreachable)?;
@@ -197,6 +210,16 @@ mod tests {
         }
         for bad in ["", "127.0.0.1:7070", "http://", "ftp://a", "http://a/b", "http://user@host"] {
             assert_eq!(Client::new(bad, "t").unwrap_err(), ClientError::Address(bad.trim_end_matches('/').to_owned()));
+        }
+    }
+
+    #[test]
+    fn tokens() {
+        for good in ["ucl_0af", "", "ucl_0af\n"] {
+            assert!(Client::new("http://a", good).is_ok(), "{good:?}");
+        }
+        for bad in ["a b", "tök", "a\nb"] {
+            assert_eq!(Client::new("http://a", bad).unwrap_err(), ClientError::Token, "{bad:?}");
         }
     }
 

@@ -9,7 +9,8 @@
 //! XXH3-64 of everything before
 //! ```
 //! Numbers are little-endian. Envelopes laid end to end are a log, a spool and the body of a
-//! request.
+//! request. Magic, version, length and checksum are where they are in every version: so an older
+//! program can tell an envelope of a newer one from damage, and leaves it alone.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -205,11 +206,6 @@ impl<'a> Envelope<'a> {
             return Err(LinkError::NotAnEnvelope);
         }
         let head: &[u8; HEAD] = bytes.first_chunk().ok_or(LinkError::Truncated)?;
-        match head[4] {
-            VERSION => {}
-            0 => return Err(LinkError::Corrupt("version")),
-            newer => return Err(LinkError::NewerVersion(newer)),
-        }
         let length = u32::from_le_bytes([head[5], head[6], head[7], head[8]]) as usize;
         if length > MAX_ENVELOPE {
             return Err(LinkError::TooLarge { bytes: length, messages: 0 });
@@ -219,6 +215,11 @@ impl<'a> Envelope<'a> {
         let checksum = u64::from_le_bytes(*checksum);
         if xxh3_64(content) != checksum {
             return Err(LinkError::Checksum);
+        }
+        match head[4] {
+            VERSION => {}
+            0 => return Err(LinkError::Corrupt("version")),
+            newer => return Err(LinkError::NewerVersion(newer)),
         }
         let mut reader = Reader(content.get(HEAD..).ok_or(LinkError::Corrupt("length"))?);
         let envelope = reader.envelope()?;
@@ -244,14 +245,22 @@ impl<'a> Envelope<'a> {
 
     /// Reads the whole envelopes at the start of a log, and returns them with the length of what
     /// they take: what follows is torn or damaged.
-    pub fn split_log(bytes: &'a [u8]) -> (Vec<Received<'a>>, usize) {
+    ///
+    /// # Errors
+    /// If a newer version wrote what follows: it is whole, and must not be cut off.
+    pub fn split_log(bytes: &'a [u8]) -> Result<(Vec<Received<'a>>, usize), LinkError> {
         let mut all = Vec::new();
         let mut rest = bytes;
-        while let Ok((received, later)) = Self::split(rest) {
-            all.push(received);
-            rest = later;
+        loop {
+            match Self::split(rest) {
+                Ok((received, later)) => {
+                    all.push(received);
+                    rest = later;
+                }
+                Err(newer @ LinkError::NewerVersion(_)) => return Err(newer),
+                Err(_) => return Ok((all, bytes.len() - rest.len())),
+            }
         }
-        (all, bytes.len() - rest.len())
     }
 }
 

@@ -63,7 +63,7 @@ proptest! {
         // Cut anywhere, it is not there; and a log ends before it.
         for cut in [0, 1, 4, 8, 9, length / 2, length - 1] {
             prop_assert!(Envelope::split(&bytes[..cut]).is_err());
-            prop_assert_eq!(Envelope::split_log(&bytes[..cut]), (vec![], 0));
+            prop_assert_eq!(Envelope::split_log(&bytes[..cut]), Ok((vec![], 0)));
         }
     }
 
@@ -169,9 +169,22 @@ fn what_is_too_large_is_refused_before_it_is_read() {
     let mut head = b"UCLE\x01".to_vec();
     head.extend(u32::MAX.to_le_bytes());
     assert!(matches!(Envelope::split(&head), Err(LinkError::TooLarge { .. })));
-    head[4] = 2;
-    assert_eq!(Envelope::split(&head), Err(LinkError::NewerVersion(2)));
     assert_eq!(Envelope::split(b"GET /"), Err(LinkError::NotAnEnvelope));
+}
+
+/// What a newer version wrote is told from damage: a log must not be cut off before it.
+#[test]
+fn a_newer_version_is_not_damage() {
+    let [first, mut second] = [0, 1].map(|seq| envelope(seq, 0, vec![b"one"]).to_bytes().unwrap());
+    second[4] = 2;
+    let log = |second: &[u8]| [&first, second].concat();
+    assert_eq!(Envelope::split(&second), Err(LinkError::Checksum), "a version that was garbled is damage");
+    assert_eq!(Envelope::split_log(&log(&second)).unwrap().1, first.len());
+    let end = second.len() - 8;
+    let checksum = xxhash_rust::xxh3::xxh3_64(&second[..end]);
+    second[end..].copy_from_slice(&checksum.to_le_bytes());
+    assert_eq!(Envelope::split(&second), Err(LinkError::NewerVersion(2)));
+    assert_eq!(Envelope::split_log(&log(&second)), Err(LinkError::NewerVersion(2)));
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn what_was_heard_on_the_line_counts_once() {
     // Nor is anything taken out of its order.
     sender.send(&running, &[("tea", 1)]);
     let (_, third, _) = sender.epoch(&[("tea", 1)]);
-    let (envelopes, _) = Envelope::split_log(&third);
+    let (envelopes, _) = Envelope::split_log(&third).unwrap();
     assert_eq!(envelopes[0].envelope.seq, 2);
     let mut stranger = Sender::with_mode("stranger", 0, Mode::Exact);
     let (elsewhere, _, _) = stranger.epoch(&[("tea", 1)]);
@@ -250,4 +250,74 @@ fn questions_that_are_none() {
     }
     let steps = "/v1/default/series?key=tea&from=-9223372036854775808&to=9223372036854775807&step=1d";
     assert_eq!(running.get(steps).status, 400);
+}
+
+/// Who announces much and sends little, or sends much and never ends, keeps nobody out.
+#[test]
+fn bodies_that_never_end_keep_nobody_out() {
+    use std::io::Write;
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start(config(folder.path()), None);
+    let hostile = ucl_server::NewToken {
+        name: None,
+        tenant: "hostile".parse().unwrap(),
+        scopes: std::collections::BTreeSet::from([ucl_server::Scope::Write]),
+        stream_prefix: String::new(),
+    };
+    let token = ucl_server::Tokens::open(&folder.path().join("data")).unwrap().add(hostile, 0).unwrap();
+    let open = |number: usize, sent: usize| {
+        let mut stream = std::net::TcpStream::connect(running.address).unwrap();
+        let length = ucl_link::MAX_ENVELOPE;
+        let head = format!(
+            "POST /v1/hostile/s/{number}-0000000000000001 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n\
+             Content-Length: {length}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        // The service may refuse it before it has everything.
+        let _ = stream.write_all(&vec![0; sent]);
+        stream
+    };
+    let announced: Vec<_> = (0..20).map(|number| open(number, 1)).collect();
+    assert_eq!(Sender::new("good", 0).send(&running, &[("tea", 1)]).refusal, None);
+    // More than there is room for.
+    let full: Vec<_> = (20..26).map(|number| open(number, ucl_link::MAX_ENVELOPE - 1)).collect();
+    assert_eq!(Sender::new("good-2", 0).send(&running, &[("tea", 1)]).refusal, None);
+    drop((announced, full));
+    assert_eq!(running.get("/v1/default/estimate?key=tea").json()["keys"][0]["estimate"], 2);
+}
+
+/// A body is read for those only who have a token, and the head has a bound.
+#[test]
+fn strangers_take_no_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start(config(folder.path()), None);
+    // Nothing of the body is waited for.
+    let head = "POST /v1/default/estimate HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\nConnection: close\r\n\r\n";
+    assert_eq!(running.raw(head.as_bytes()).status, 401);
+    let long =
+        format!("GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Long: {}\r\n\r\n", "x".repeat(300_000));
+    assert_eq!(running.raw(long.as_bytes()).status, 431);
+}
+
+/// What kind of body it is said to be changes nothing; a body that was packed is none.
+#[test]
+fn content_types_change_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start(config(folder.path()), None);
+    let send = |sender: &mut Sender, more: &str| {
+        let (path, body, _) = sender.epoch(&[("tea", 1)]);
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nConnection: close\r\n{more}\
+             Content-Length: {}\r\n\r\n",
+            running.token,
+            body.len()
+        );
+        running.raw(&[head.as_bytes(), &body].concat()).status
+    };
+    for (number, kind) in ["text/html", "application/json; charset=\"", "", "multipart/form-data"].iter().enumerate() {
+        let mut sender = Sender::new(&format!("s{number}"), 0);
+        assert_eq!(send(&mut sender, &format!("Content-Type: {kind}\r\n")), 200, "{kind}");
+    }
+    assert_eq!(send(&mut Sender::new("packed", 0), "Content-Encoding: gzip\r\n"), 415);
+    assert_eq!(running.get("/v1/default/estimate?key=tea").json()["keys"][0]["estimate"], 4);
 }

@@ -37,13 +37,16 @@ impl Folder {
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         let new = !path.is_dir();
-        fs::create_dir_all(&path)?;
+        fs::create_dir_all(&path).map_err(|error| at(&path, &error))?;
         if new && let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             sync_folder(parent)?;
         }
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(path.join(LOCK))?;
-        take_lock(&lock)
-            .map_err(|error| io::Error::new(error.kind(), format!("{} is in use: {error}", path.display())))?;
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(path.join(LOCK));
+        let lock = lock.map_err(|error| at(&path, &error))?;
+        take_lock(&lock).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => io::Error::new(error.kind(), format!("{} is in use", path.display())),
+            _ => at(&path, &error),
+        })?;
         // What a killed process was replacing a file with.
         for entry in fs::read_dir(&path)? {
             let entry = entry?;
@@ -135,6 +138,11 @@ impl Storage for Folder {
             _ => Ok(()),
         }
     }
+}
+
+/// Says where it went wrong.
+fn at(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// A name is on the disk only when its folder is.

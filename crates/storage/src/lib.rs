@@ -2,8 +2,8 @@
 //!
 //! An agent and a collector must not lose acknowledged data. They write through [`Storage`]: files
 //! that grow ([`Storage::append`], durable after [`Storage::sync`]) and files that change as a
-//! whole ([`Storage::replace`], atomic and durable). [`Folder`] is a folder on disk. [`SimDisk`]
-//! simulates a disk for tests: it crashes at any write, tears unsynced data, and fills up.
+//! whole ([`Storage::replace`], atomic and durable). [`Folder`] is a folder on disk. [`Memory`] is
+//! for devices that have none. [`SimDisk`] simulates a disk for tests: it crashes at any write, tears unsynced data, and fills up.
 //!
 //! ```
 //! use ucl_storage::{SimDisk, Storage};
@@ -20,11 +20,13 @@
 //! ```
 
 mod folder;
+mod memory;
 mod sim;
 
 use std::io;
 
 pub use folder::Folder;
+pub use memory::Memory;
 pub use sim::SimDisk;
 
 /// Largest length of a file name in bytes.
@@ -60,6 +62,18 @@ pub trait Storage {
 
     /// Removes a file, if it exists. After a crash it may exist again.
     fn remove(&mut self, name: &str) -> io::Result<()>;
+}
+
+/// Whether a write failed because the disk has no room, or the user none left on it: it can work
+/// another time, and nothing else is wrong.
+///
+/// ```
+/// use std::io::{Error, ErrorKind};
+/// assert!(ucl_storage::is_full(&Error::from(ErrorKind::StorageFull)));
+/// assert!(!ucl_storage::is_full(&Error::from(ErrorKind::PermissionDenied)));
+/// ```
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Returns an error unless the name is that of a file in the folder itself.

@@ -1,6 +1,6 @@
-//! The folder and the simulated disk do the same, as long as nothing goes wrong.
+//! The folder, the simulated disk and memory do the same, as long as nothing goes wrong.
 
-use ucl_storage::{Folder, SimDisk, Storage};
+use ucl_storage::{Folder, Memory, SimDisk, Storage};
 
 fn program(storage: &mut impl Storage) -> std::io::Result<Vec<(String, Vec<u8>)>> {
     storage.append("log-1", b"abc")?;
@@ -32,6 +32,7 @@ fn a_folder_does_what_the_simulation_does() {
     let mut folder = Folder::open(place.path().join("a/b")).unwrap();
     let (mut disk, real) = (SimDisk::new(1), program(&mut folder).unwrap());
     assert_eq!(real, program(&mut disk).unwrap());
+    assert_eq!(real, program(&mut Memory::new()).unwrap());
     let text: Vec<(&str, &[u8])> = real.iter().map(|(name, bytes)| (&name[..], &bytes[..])).collect();
     assert_eq!(text, [("log-1", &b"abcd!"[..]), ("log-2", b"xyz"), ("state", b"new")]);
     drop(folder);
