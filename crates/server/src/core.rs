@@ -157,15 +157,18 @@ impl Core {
     }
 
     fn send(&self, order: Order) -> Result<(), CoreError> {
-        self.orders.try_send(order).map_err(|error| match error {
-            TrySendError::Full(_) => {
-                self.shared.metrics.busy.fetch_add(1, Relaxed);
-                CoreError::Busy
-            }
-            TrySendError::Disconnected(_) => stopping(),
-        })?;
+        // First, since the thread takes it back as soon as it has the order.
         self.shared.metrics.waiting.fetch_add(1, Relaxed);
-        Ok(())
+        self.orders.try_send(order).map_err(|error| {
+            self.shared.metrics.waiting.fetch_sub(1, Relaxed);
+            match error {
+                TrySendError::Full(_) => {
+                    self.shared.metrics.busy.fetch_add(1, Relaxed);
+                    CoreError::Busy
+                }
+                TrySendError::Disconnected(_) => stopping(),
+            }
+        })
     }
 
     /// Submits the body of a request.

@@ -52,6 +52,7 @@
 mod config;
 pub mod core;
 mod http;
+mod patient;
 mod serve;
 #[cfg(feature = "tls")]
 mod tls;

@@ -22,10 +22,13 @@ use ucl_link::Clock;
 use crate::config::{Config, Tls};
 use crate::core::Core;
 use crate::http::{App, router};
+use crate::patient::Patient;
 use crate::tokens::{NewToken, Scope, Tokens};
 
 /// Time limit of the head of a request, and of an idle connection.
 const HEAD: Duration = Duration::from_secs(60);
+/// Bytes of a request's head, at most: anybody may send one.
+const LARGEST_HEAD: usize = 64 << 10;
 /// Time limit of the TLS handshake.
 #[cfg(feature = "tls")]
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -239,9 +242,10 @@ async fn converse(stream: TcpStream, service: Router, encryption: Encryption, wa
 fn connection<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     stream: S,
     service: Router,
-) -> http1::Connection<TokioIo<S>, TowerToHyperService<Router>> {
+) -> http1::Connection<TokioIo<Patient<S>>, TowerToHyperService<Router>> {
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
+        .max_buf_size(LARGEST_HEAD)
+        .serve_connection(TokioIo::new(Patient::new(stream)), TowerToHyperService::new(service))
 }

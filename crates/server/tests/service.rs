@@ -208,7 +208,8 @@ mod tls {
         let wrong = Tls::Files { cert: certificate.clone(), key: certificate };
         let error = Server::start(Config { tls: wrong, ..config.clone() }).err().expect("no key").to_string();
         assert!(error.contains("tls-cert.pem"), "{error}");
-        let error = Server::start(Config { tls: Tls::SelfSigned, ..config });
-        assert!(error.is_ok(), "the folder is free again");
+        let listen = "127.0.0.1:0".parse().unwrap();
+        let again = Server::start(Config { tls: Tls::SelfSigned, listen, ..config });
+        assert!(again.is_ok(), "the folder is free again");
     }
 }

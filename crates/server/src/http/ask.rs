@@ -1,6 +1,6 @@
 //! Questions about counts.
 
-use axum::body::Bytes;
+use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -21,6 +21,8 @@ use super::{Shared, json, time};
 const MOST_KEYS: usize = 10_000;
 /// Keys in an address, at most: it must not be too long.
 const MOST_IN_ADDRESS: usize = 1_000;
+/// Bytes of a question's body, at most.
+const LARGEST_QUESTION: usize = 2 << 20;
 /// Prefixes in a question, at most.
 const MOST_PREFIXES: usize = 100;
 /// Steps of time in an answer, at most.
@@ -78,9 +80,10 @@ pub async fn estimate_many(
     Path(tenant): Path<String>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Result<Response, Problem> {
     let question = Question::new(&app, &tenant, &headers, query.as_deref(), &[])?;
+    let body = app.bodies.take(&question.selection.tenant, &headers, body, LARGEST_QUESTION).await?;
     let Keys { keys } = serde_json::from_slice(&body)
         .map_err(|error| Problem::bad_request(format!("the body is not {{\"keys\": [...]}}: {error}")))?;
     check_number(&keys, MOST_KEYS, "`keys`")?;

@@ -3,6 +3,7 @@
 
 mod answer;
 mod ask;
+mod body;
 mod export;
 mod ingest;
 mod metrics;
@@ -15,7 +16,7 @@ mod streams;
 mod time;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -24,41 +25,35 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::Serialize;
-use tokio::sync::Semaphore;
 use ucl_link::Name;
 
 use crate::config::Config;
 use crate::core::Core;
 use crate::tokens::{Grant, Scope, Tokens};
+use body::Room;
+use export::Exports;
 use metrics::Answered;
 use problem::Problem;
 use rate::Rates;
-
-/// Time limit of a request and its answer.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Data that handlers share.
 pub struct App {
     pub core: Core,
     pub tokens: Tokens,
     pub config: Config,
-    /// Kilobytes of bodies that may be in memory at once.
-    pub body_room: Arc<Semaphore>,
-    /// Tables that may be exported at once.
-    exports: Arc<Semaphore>,
+    /// Memory for bodies.
+    bodies: Room,
+    exports: Exports,
     rates: Rates,
     answered: Answered,
 }
 
-/// Tables that may be exported at once.
-const EXPORTS: usize = 2;
-
 impl App {
     pub fn new(core: Core, tokens: Tokens, config: Config) -> Self {
-        let body_room = Arc::new(Semaphore::new(config.body_bytes.div_ceil(1_024)));
+        let bodies = Room::new(config.body_bytes);
         let rates = Rates::new(config.max_requests);
-        let exports = Arc::new(Semaphore::new(EXPORTS));
-        Self { core, tokens, config, body_room, exports, rates, answered: Answered::default() }
+        let exports = Exports::default();
+        Self { core, tokens, config, bodies, exports, rates, answered: Answered::default() }
     }
 }
 
@@ -92,7 +87,8 @@ pub fn router(app: Arc<App>) -> Router {
 
 /// Nobody holds a connection for ever.
 async fn in_time(State(app): Shared, request: Request, next: Next) -> Response {
-    let response = match tokio::time::timeout(PATIENCE, next.run(request)).await {
+    let patience = body::patience(request.headers());
+    let response = match tokio::time::timeout(patience, next.run(request)).await {
         Ok(response) => response,
         Err(_) => Problem::new(StatusCode::REQUEST_TIMEOUT, "the request took too long").into_response(),
     };
