@@ -10,6 +10,10 @@
 //! counter, and a key's name is held once. Only when names alone pass [`MOST_OPEN`] bytes does the
 //! agent ask its input to wait ([`Agent::is_stalled`]).
 //!
+//! A disk that is full costs no more than a full spool: room for the next checkpoint is kept free,
+//! and an epoch that does not fit the spool is a part of it. A device without a disk keeps no
+//! checkpoint (`AgentSettings::keeps_state`): then every start is a new incarnation.
+//!
 //! There is no network, no clock and no randomness in here: [`Agent::request`] hands out bytes,
 //! [`Agent::on_reply`] takes the answer, and time and random numbers are parameters. Files are
 //! behind [`Storage`](ucl_storage::Storage).
@@ -38,6 +42,7 @@
 
 mod agent;
 mod checkpoint;
+mod reserve;
 mod settings;
 mod spool;
 

@@ -9,6 +9,10 @@ use ucl_sketch::{BuildError, Config, Device, Epochs, LoadError, ReportRule};
 /// asks its input to wait. A quarter of the spool where that is less.
 pub const MOST_OPEN: usize = 4 << 20;
 
+/// Bytes of a spool that are enough for any sketch. With less, an outage may cost resolution in
+/// time before it has begun.
+const ENOUGH_SPOOL: u64 = 1 << 20;
+
 /// Settings of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentSettings {
@@ -31,8 +35,12 @@ pub struct AgentSettings {
     /// Milliseconds between two writes of the state, at least, when epochs end: those that end
     /// sooner are written together, and sent after that. A disk takes some 30 ms for each write.
     pub commit_ms: u64,
-    /// Bytes of epochs that wait for the collector, at most.
+    /// Bytes of epochs that wait for the collector, at most, or one epoch, if that has more.
     pub spool_bytes: u64,
+    /// Whether the state is kept, for an agent that goes on where it stopped. On a device without a
+    /// disk it is not: then every start begins a new incarnation, and what was not delivered before
+    /// it is lost.
+    pub keeps_state: bool,
     /// Bytes of reports that are collected before a message is written in mid-epoch.
     pub buffer_bytes: usize,
     /// Bytes of a request, at most; an epoch that is larger goes alone.
@@ -52,6 +60,7 @@ impl AgentSettings {
             checkpoint_ms: 10_000,
             commit_ms: 500,
             spool_bytes: 64 << 20,
+            keeps_state: true,
             buffer_bytes: 64 << 10,
             request_bytes: 1 << 20,
         }
@@ -85,8 +94,8 @@ impl AgentSettings {
         if epoch + MOST_OPEN as u64 > MAX_ENVELOPE as u64 {
             return Err(AgentError::LargeEpochs { epoch });
         }
-        let least = 2 * cut;
-        if self.spool_bytes < least {
+        let least = (2 * cut).min(ENOUGH_SPOOL);
+        if self.keeps_state && self.spool_bytes < least {
             return Err(AgentError::SmallSpool { spool: self.spool_bytes, least });
         }
         Ok(())
@@ -106,7 +115,13 @@ pub enum AgentError {
     /// The state is of another version or configuration.
     #[error("the agent's state: {0}")]
     Load(#[from] LoadError),
-    /// The folder belongs to another stream, or to other settings.
+    /// Update the program: what it does not understand, it must not write over.
+    #[error("a newer version of this program wrote the agent's state (version {found}): update this program")]
+    NewerState {
+        /// The version of the state.
+        found: u8,
+    },
+    /// Give the agent a folder of its own, or the settings it had.
     #[error("the folder holds the state of {found}, but this is {wanted}: use another folder")]
     OtherStream {
         /// Stream of the folder.
@@ -114,7 +129,15 @@ pub enum AgentError {
         /// Stream of this agent.
         wanted: String,
     },
-    /// The folder belongs to a sketch with other sizes, seed or report rule.
+    /// Give the stream another name: its keys would be of two kinds.
+    #[error("the stream has counted {found} until now, and this is {wanted}: choose another stream, or another folder")]
+    OtherFormat {
+        /// The stream's.
+        found: String,
+        /// The agent's.
+        wanted: String,
+    },
+    /// Keep the sizes, seed and report rule, or start with an empty folder.
     #[error(
         "the folder holds the state of a sketch with other sizes, seed or rule: use another folder, or the same settings"
     )]

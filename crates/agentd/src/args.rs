@@ -99,11 +99,12 @@ pub struct Args {
     pub cut_every: Duration,
 
     /// Folder for the states and spools; each stream has a folder in it.
-    #[arg(long, value_name = "DIR", default_value = "ucl-agent", env = "UCL_STATE", hide_env_values = true)]
+    #[arg(long, value_name = "DIR", default_value = "ucl-agent-data", env = "UCL_STATE", hide_env_values = true)]
     pub state: PathBuf,
 
-    /// Disk space for epochs that wait to be sent, for each stream.
-    #[arg(long, value_name = "SIZE", default_value = "64MB")]
+    /// Disk space for epochs that wait to be sent, for each stream; `none` on a device without a
+    /// disk, where they wait in memory and end with the process.
+    #[arg(long, value_name = "SIZE", default_value = "64MB", value_parser = spool)]
     pub spool: Bytes,
 
     /// Memory of the system for packets that wait, for each interface.
@@ -141,6 +142,11 @@ impl std::str::FromStr for StreamSpec {
             None => Ok(Self { name: text.parse()?, input: None }),
         }
     }
+}
+
+/// The size of a spool, 0 for none.
+fn spool(text: &str) -> Result<Bytes, String> {
+    if text == "none" { Ok(Bytes(0)) } else { text.parse::<Bytes>().map_err(|error| error.to_string()) }
 }
 
 fn time(text: &str) -> Result<Duration, String> {
@@ -197,6 +203,15 @@ impl Args {
             if input.is_some() && !self.inputs.is_empty() {
                 return Err(AgentdError::usage("give inputs either as --stream NAME=INPUT, or at the end, not both"));
             }
+            if !self.has_disk()
+                && let Some(file) = inputs.iter().find(|input| matches!(input, Input::Source(Source::Path(_))))
+            {
+                return Err(AgentdError::usage(format!(
+                    "{} would be counted again after a restart: with --spool none there is no state that knows how far \
+                     it was read; pipe it",
+                    file.name()
+                )));
+            }
             let options = self.read_options(&inputs)?;
             let keys = key_format(&inputs, &options.format);
             streams.push(Stream { name: name.clone(), inputs, options, keys });
@@ -248,6 +263,11 @@ impl Args {
         };
         options.check().map_err(AgentdError::usage)?;
         Ok(options)
+    }
+
+    /// Whether there is a disk for states and spools.
+    pub(crate) fn has_disk(&self) -> bool {
+        self.spool.0 > 0
     }
 
     /// A client of the collector.

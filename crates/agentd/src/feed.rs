@@ -16,7 +16,7 @@ use ucl_streams::{Batch, BatchBuf, Ended, OnError, ReadError, ReadOptions, ReadS
 use crate::log::counted;
 use crate::net::Listener;
 use crate::packets::Capture;
-use crate::position::{FileId, Position};
+use crate::position::{FileId, Position, rotated_since};
 use crate::tail::{End, Tail};
 
 /// How often a followed file that is not there is looked for.
@@ -82,7 +82,8 @@ impl Feed {
 
     fn all(&self) -> Result<(), Gone> {
         // Inputs before the one where it stopped were read.
-        let resumed = self.inputs.iter().position(|input| input.name() == self.resume.input);
+        let by_name = self.inputs.iter().position(|input| input.name() == self.resume.input);
+        let resumed = by_name.or_else(|| self.inputs.iter().position(|input| input.is_file(self.resume.file)));
         for (index, input) in self.inputs.iter().enumerate().skip(resumed.unwrap_or(0)) {
             let resume = if resumed == Some(index) { self.resume.clone() } else { Position::default() };
             let outcome = match input {
@@ -149,6 +150,10 @@ impl Feed {
         }
     }
 
+    fn unseen_since_written(&self) -> Unseen {
+        Unseen { from_ms: self.written_ms.unwrap_or_default(), to_ms: Clock::wall_ms(), items: None }
+    }
+
     /// Opens the file to go on with, and where. Waits for it if it is followed and not there.
     #[allow(clippy::type_complexity, reason = "an error of the system, or nobody who listens")]
     fn open(
@@ -157,16 +162,25 @@ impl Feed {
         name: &str,
         resume: Position,
     ) -> Result<Option<(File, Position)>, Result<Gone, io::Error>> {
+        let mut told = false;
         let file = loop {
-            match File::open(path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound && self.follow => {
-                    if self.stop.load(Relaxed) {
-                        return Ok(None);
-                    }
-                    std::thread::sleep(LOOK);
-                }
-                other => break other.map_err(Err)?,
+            let error = match File::open(path) {
+                Ok(file) => break file,
+                Err(error) => error,
+            };
+            // Who rotates a file makes a new one, and then says who may read it.
+            let may_come = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied);
+            if !(self.follow && may_come) {
+                return Err(Err(error));
             }
+            if self.stop.load(Relaxed) {
+                return Ok(None);
+            }
+            if error.kind() == io::ErrorKind::PermissionDenied && !told {
+                told = true;
+                self.send(Fed::Note(format!("cannot open {name}: {error}; it is tried again"))).map_err(Ok)?;
+            }
+            std::thread::sleep(LOOK);
         };
         if let Some(id) = resume.file {
             if id.is(&file).map_err(Err)? {
@@ -175,12 +189,17 @@ impl Feed {
                 }
                 self.send(Fed::Note(format!("{name} was cut: it is read from its beginning"))).map_err(Ok)?;
             } else if let Some(old) = id.find_beside(path).filter(|_| self.follow) {
+                let between = rotated_since(path, &old);
+                if let Some(one) = between.first() {
+                    let one = one.display();
+                    self.send(Fed::Note(format!("{name} was rotated more than once: {one} may not be counted")))
+                        .map_err(Ok)?;
+                    self.send(Fed::Unseen(self.unseen_since_written())).map_err(Ok)?;
+                }
                 return Ok(Some((old, resume)));
             }
             if self.follow {
-                let unseen =
-                    Unseen { from_ms: self.written_ms.unwrap_or_default(), to_ms: Clock::wall_ms(), items: None };
-                self.send(Fed::Unseen(unseen)).map_err(Ok)?;
+                self.send(Fed::Unseen(self.unseen_since_written())).map_err(Ok)?;
             }
         }
         let id = FileId::of(&file).map_err(Err)?;
@@ -308,12 +327,19 @@ impl Feed {
 }
 
 impl Input {
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         match self {
             Self::Source(source) => source.to_string(),
             Self::Net(listener) => listener.to_string(),
             Self::Packets(capture) => capture.borrow().interface.to_string(),
         }
+    }
+
+    /// Whether it is this file, named in another way than before.
+    fn is_file(&self, id: Option<FileId>) -> bool {
+        let (Self::Source(Source::Path(path)), Some(id)) = (self, id) else { return false };
+        // Opening anything else than a file may wait.
+        path.is_file() && File::open(path).and_then(|file| id.is(&file)).unwrap_or(false)
     }
 }
 

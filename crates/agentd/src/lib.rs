@@ -11,6 +11,7 @@ mod feed;
 mod log;
 mod net;
 mod packets;
+mod place;
 mod position;
 mod run;
 mod tail;

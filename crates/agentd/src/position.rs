@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -92,6 +92,25 @@ impl FileId {
     }
 }
 
+/// Files in the folder of `path` that a rotation may have made of it since `old` was written to
+/// last: their names begin with its name. They may also be copies that somebody made, so nothing is
+/// read of them.
+pub fn rotated_since(path: &Path, old: &File) -> Vec<PathBuf> {
+    let since = old.metadata().and_then(|about| about.modified()).ok();
+    let (Some(since), Some(name)) = (since, path.file_name()) else { return Vec::new() };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let old = FileId::of(old).ok();
+    let is_one = |beside: &PathBuf| {
+        let named_so = beside.file_name().is_some_and(|other| {
+            other.as_encoded_bytes().starts_with(name.as_encoded_bytes()) && other.len() > name.len()
+        });
+        let later = || std::fs::metadata(beside).and_then(|about| about.modified()).is_ok_and(|at| at >= since);
+        named_so && later() && !old.is_some_and(|old| old.has_number_of(beside))
+    };
+    let names = std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    names.filter(is_one).collect()
+}
+
 #[cfg(unix)]
 fn head(file: &File, most: usize) -> io::Result<Vec<u8>> {
     use std::os::unix::fs::FileExt;
@@ -154,5 +173,18 @@ mod tests {
         std::fs::write(&old, "other\n").unwrap();
         assert!(id.has_number_of(&old) && !id.is(&File::open(&old).unwrap()).unwrap());
         assert!(id.find_beside(&log).is_none());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn files_in_between_are_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [log, between, old, other] = ["a.log", "a.log.1", "a.log.2", "b.log"].map(|name| folder.path().join(name));
+        for path in [&old, &log, &other] {
+            std::fs::write(path, "one\n").unwrap();
+        }
+        assert!(rotated_since(&log, &File::open(&old).unwrap()).is_empty());
+        std::fs::write(&between, "two\n").unwrap();
+        assert_eq!(rotated_since(&log, &File::open(&old).unwrap()), [between]);
     }
 }

@@ -9,13 +9,13 @@ use std::thread::JoinHandle;
 use ucl_agent::{Agent, AgentError, AgentSettings, Request, Status, stored_config};
 use ucl_link::{Client, ClientError, Clock};
 use ucl_sketch::Epochs;
-use ucl_storage::Folder;
 use ucl_streams::{ReadOptions, Source};
 
 use crate::args::{Args, Stream};
 use crate::feed::{Feed, Input};
 use crate::log::{Log, counted};
 use crate::packets::drop_privileges;
+use crate::place::Place;
 use crate::position::Position;
 use crate::worker::{Answered, Outcome, Worker, random};
 
@@ -118,6 +118,7 @@ pub fn run_and_tell(args: &Args) -> Result<(), AgentdError> {
         let Status { items, epochs, waiting, .. } = status;
         let delivered = match waiting {
             0 => "all delivered".to_owned(),
+            _ if !args.has_disk() => format!("{waiting} not delivered, and lost"),
             _ => format!("{waiting} not delivered yet: they wait in {}", args.state.join(stream.as_str()).display()),
         };
         // Whoever started it may not look any more.
@@ -131,7 +132,7 @@ pub fn run_and_tell(args: &Args) -> Result<(), AgentdError> {
 /// A stream whose folder is open.
 struct Opened {
     stream: Stream,
-    agent: Agent<Folder>,
+    agent: Agent<Place>,
     resume: Position,
     written_ms: Option<i64>,
     clock: Clock,
@@ -142,22 +143,28 @@ impl Opened {
         let name = stream.name.clone();
         let fail = |error: AgentError| AgentdError::Stream { stream: name.to_string(), error };
         let (mut config, epochs) = args.builder(stream.keys).plan().map_err(AgentdError::usage)?;
-        let folder = Folder::open(args.state.join(name.as_str())).map_err(|error| fail(error.into()))?;
+        let folder = args.has_disk().then(|| args.state.join(name.as_str()));
+        let place = Place::open(folder).map_err(|error| fail(error.into()))?;
         // The seed was random, and is the same as long as the stream lives.
-        if let Some(stored) = stored_config(&folder).map_err(|error| fail(error.into()))? {
+        if let Some(stored) = stored_config(&place).map_err(&fail)? {
             config.seed = stored.seed;
         }
         let settings = AgentSettings {
             format: stream.options.format.to_string(),
             epochs: args.cut_items.map_or(epochs, |items| Epochs::Every(items.get())),
             cut_ms: args.cut_every.as_millis() as u64,
-            spool_bytes: args.spool.0 as u64,
+            // Without a disk, what waits is in memory, and takes no more than the sketch.
+            spool_bytes: if args.has_disk() { args.spool.0 } else { args.memory.0 } as u64,
+            keeps_state: args.has_disk(),
             buffer_bytes: (args.memory.0 / 8).clamp(1 << 10, 64 << 10),
             ..AgentSettings::new(args.tenant.clone(), name.clone(), config)
         };
         let clock = Clock::start();
-        let (agent, resumed) = Agent::open(folder, settings, clock.now(), random()).map_err(fail)?;
-        let resume = Position::from_bytes(&resumed.position).unwrap_or_default();
+        let (agent, resumed) = Agent::open(place, settings, clock.now(), random()).map_err(fail)?;
+        // From the beginning, everything would count twice.
+        let resume = Position::from_bytes(&resumed.position).ok_or_else(|| {
+            AgentdError::Input(format!("{name}: the state's position in the input is of another version"))
+        })?;
         Ok(Self { stream, agent, resume, written_ms: resumed.written_ms, clock })
     }
 

@@ -69,11 +69,19 @@ impl Tail {
 
 impl Read for Tail {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut waited = false;
         loop {
             let n = self.file.read(buffer)?;
-            self.read += n as u64;
-            let Some((path, id)) = &self.followed else { return Ok(n) };
+            let Some((path, id)) = &mut self.followed else { return Ok(n) };
             if n > 0 {
+                // A file that was cut may have grown past this place since the last look.
+                if waited && !id.is(&self.file)? {
+                    return self.end(End::Truncated);
+                }
+                if id.is_short() {
+                    *id = FileId::of(&self.file)?;
+                }
+                self.read += n as u64;
                 return Ok(n);
             }
             if self.stop.load(Relaxed) {
@@ -90,6 +98,35 @@ impl Read for Tail {
                 }
             }
             std::thread::sleep(LOOK);
+            waited = true;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cut and written again, longer than before, between two looks: its bytes are others, from
+    /// the beginning on.
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_was_cut_and_grew_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        std::fs::write(&path, "one\ntwo\n").unwrap();
+        let file = File::open(&path).unwrap();
+        let id = FileId::of(&file).unwrap();
+        let mut tail = Tail::new(file, 0, Some((path.clone(), id)), Arc::default());
+        let ending = tail.ending();
+        let mut buffer = [0; 64];
+        assert_eq!(tail.read(&mut buffer).unwrap(), 8);
+        let rewriting = std::thread::spawn(move || {
+            std::thread::sleep(LOOK / 2);
+            std::fs::write(&path, "another line\nand one more\n").unwrap();
+        });
+        assert_eq!(tail.read(&mut buffer).unwrap(), 0);
+        assert_eq!(ending.get(), End::Truncated);
+        rewriting.join().unwrap();
     }
 }

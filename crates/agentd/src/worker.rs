@@ -8,11 +8,12 @@ use std::time::Duration;
 use ucl_agent::{Agent, AgentError, Request, Status};
 use ucl_link::{Clock, Name, Reply};
 use ucl_sketch::InsertError;
-use ucl_storage::Folder;
+use ucl_storage::Storage;
 use ucl_streams::{Batch, BatchBuf};
 
 use crate::feed::Fed;
 use crate::log::Log;
+use crate::place::Place;
 use crate::position::Position;
 
 /// How long the thread waits for items before it looks at everything else.
@@ -36,7 +37,7 @@ pub struct Outcome {
 
 pub struct Worker {
     pub stream: Name,
-    pub agent: Agent<Folder>,
+    pub agent: Agent<Place>,
     pub position: Position,
     pub input: Receiver<Fed>,
     pub requests: SyncSender<Request>,
@@ -155,10 +156,11 @@ impl Worker {
         while done < batch.len() {
             let room = usize::try_from(self.agent.items_until_cut()).unwrap_or(usize::MAX);
             let end = batch.len().min(done.saturating_add(room));
-            if let Err(error) = insert_range(&mut self.agent, &batch, done, end) {
+            let (inserted, result) = insert_range(&mut self.agent, &batch, done, end);
+            self.position.items += inserted as u64;
+            if let Err(error) = result {
                 return Ok(Err(error));
             }
-            self.position.items += (end - done) as u64;
             done = end;
             if done < batch.len() {
                 self.agent.advance(self.clock.now(), &self.position.to_bytes())?;
@@ -168,16 +170,54 @@ impl Worker {
     }
 }
 
-fn insert_range(agent: &mut Agent<Folder>, batch: &Batch<'_>, from: usize, to: usize) -> Result<(), InsertError> {
-    let weights = batch.weights().map(|weights| &weights[from..to]);
-    match batch.fixed() {
-        Some((width, keys)) => agent.insert_batch(width, &keys[from * width..to * width], weights),
-        None => batch.items().skip(from).take(to - from).try_for_each(|(key, weight)| agent.insert(key, weight)),
+/// Inserts items of a batch. Returns how many, also when one cannot be inserted: those before it
+/// count, and must not be read again.
+fn insert_range<S: Storage>(
+    agent: &mut Agent<S>,
+    batch: &Batch<'_>,
+    from: usize,
+    to: usize,
+) -> (usize, Result<(), InsertError>) {
+    if let Some((width, keys)) = batch.fixed() {
+        let weights = batch.weights().map(|weights| &weights[from..to]);
+        let result = agent.insert_batch(width, &keys[from * width..to * width], weights);
+        return (if result.is_ok() { to - from } else { 0 }, result);
     }
+    for (inserted, (key, weight)) in batch.items().skip(from).take(to - from).enumerate() {
+        if let Err(error) = agent.insert(key, weight) {
+            return (inserted, Err(error));
+        }
+    }
+    (to - from, Ok(()))
 }
 
 /// A random number, for nonces and for waiting times that differ between agents.
 pub fn random() -> u64 {
     // A system without randomness has a clock.
     getrandom::u64().unwrap_or_else(|_| Clock::wall_ms() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ucl_agent::AgentSettings;
+    use ucl_link::Now;
+    use ucl_sketch::{DecoderKind, Mode, UclSketch};
+    use ucl_storage::SimDisk;
+
+    /// What was inserted before an item that cannot be is not inserted again after a restart.
+    #[test]
+    fn items_before_one_that_cannot_be_are_told() {
+        let builder = UclSketch::builder().memory("16KB").seed(1).mode(Mode::Sketch(DecoderKind::Delta));
+        let settings = AgentSettings::new("t".parse().unwrap(), "s".parse().unwrap(), builder.plan().unwrap().0);
+        let (mut agent, _) = Agent::open(SimDisk::new(1), settings, Now::default(), 1).unwrap();
+        let mut items = BatchBuf::new();
+        for (key, weight) in [("a", 1), ("bb", u64::MAX >> 1), ("c", 1)] {
+            items.push(key.as_bytes(), weight);
+        }
+        let batch = items.as_batch();
+        let (inserted, result) = insert_range(&mut agent, &batch, 0, 3);
+        assert!(result.is_err());
+        assert_eq!((inserted as u64, agent.status().items), (1, 1));
+    }
 }

@@ -167,7 +167,7 @@ fn what_cannot_be_delivered_waits_on_the_disk() {
     agent.signal("-TERM");
     assert!(agent.0.wait().unwrap().success());
     let end = std::io::read_to_string(agent.0.stdout.take().unwrap()).unwrap();
-    assert_eq!(end, "a: 3 items in 1 epoch, 1 not delivered yet: they wait in ucl-agent/a\n");
+    assert_eq!(end, "a: 3 items in 1 epoch, 1 not delivered yet: they wait in ucl-agent-data/a\n");
     // The file has more by now, and the collector is back.
     append(&folder.path().join("a.log"), "x\n");
     let collector = at(url.trim_start_matches("http://"), &token);

@@ -6,6 +6,9 @@ use ucl_storage::Storage;
 use super::{Agent, INCARNATION};
 use crate::settings::AgentError;
 
+/// Times that the largest request is halved, at most: an epoch is sent whole, however small that is.
+const MOST_HALVINGS: u32 = 20;
+
 /// What is known of the collector.
 #[derive(Debug, Default)]
 pub(super) struct Link {
@@ -14,6 +17,9 @@ pub(super) struct Link {
     not_before: u64,
     window: Option<u64>,
     backoff: Backoff,
+    /// Times that the largest request is halved: one more when no answer came, one less when one
+    /// did. A link that is too slow for a large request may be fast enough for a smaller one.
+    halvings: u32,
     /// Items, and when, at the last acknowledgement.
     acknowledged: (u64, i64),
     pub refused: Option<String>,
@@ -46,7 +52,7 @@ impl<S: Storage> Agent<S> {
         if self.link.outstanding.is_some() || now.mono_ms < self.link.not_before {
             return Ok(None);
         }
-        let most = self.link.window.unwrap_or(u64::MAX).min(self.settings.request_bytes);
+        let most = self.link.window.unwrap_or(u64::MAX).min(self.settings.request_bytes >> self.link.halvings);
         let mut body = Vec::new();
         for entry in self.spool.entries().take_while(|entry| entry.seq < self.committed) {
             if !body.is_empty() && body.len() as u64 + entry.length > most {
@@ -81,10 +87,12 @@ impl<S: Storage> Agent<S> {
             Ok(reply) => reply,
             Err(why) => {
                 self.link.refused = Some(why);
+                self.link.halvings = (self.link.halvings + 1).min(MOST_HALVINGS);
                 self.link.not_before = now.mono_ms + self.link.backoff.failed(random);
                 return Ok(());
             }
         };
+        self.link.halvings = self.link.halvings.saturating_sub(1);
         // A collector that is ahead of us has what another sender of this name sent: we were set
         // back, or copied.
         let ahead = reply.durable_seq > self.committed;
@@ -161,9 +169,9 @@ impl<S: Storage> Agent<S> {
         self.link.not_before = now.mono_ms + self.link.backoff.failed(nonce);
         self.gaps += 1;
         self.dirty = true;
-        self.settle(|agent| agent.storage.replace(INCARNATION, &number.to_le_bytes()))?;
+        self.settle(now, |agent| agent.storage.replace(INCARNATION, &number.to_le_bytes()))?;
         // The old epochs go first: they would stand in the way of the new ones' numbers.
         self.spool.clear(&mut self.storage)?;
-        self.settle(|agent| agent.commit(now))
+        self.settle(now, |agent| agent.commit(now))
     }
 }

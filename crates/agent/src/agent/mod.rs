@@ -6,9 +6,10 @@ use std::io;
 
 use ucl_link::{Envelope, Identity, Incarnation, Now, Times, Unseen};
 use ucl_sketch::{Device, Epochs};
-use ucl_storage::Storage;
+use ucl_storage::{Storage, is_full};
 
 use crate::checkpoint::{self, Checkpoint};
+use crate::reserve::Reserve;
 use crate::settings::{AgentError, AgentSettings};
 use crate::spool::Spool;
 
@@ -19,6 +20,8 @@ pub use self::exchange::Request;
 const INCARNATION: &str = "incarnation";
 /// Items of an epoch where the load is not known: the state is of a version that did not watch it.
 const UNWATCHED: u64 = 16_000;
+/// Milliseconds until a full disk is written to again: each try costs what a write costs.
+const FULL_DISK_WAIT_MS: u64 = 1_000;
 /// Items after which an epoch that is full, but has no room in the spool, is looked at again.
 const HELD: u64 = 1_000;
 
@@ -43,6 +46,7 @@ pub struct Agent<S> {
     unseen: Option<Unseen>,
     position: Vec<u8>,
     spool: Spool,
+    reserve: Reserve,
     /// An envelope that did not fit the disk yet.
     unspooled: Option<Finished>,
     /// Envelopes below this are in the checkpoint, and may be sent.
@@ -52,9 +56,12 @@ pub struct Agent<S> {
     /// Whether it has to be written at once.
     finishing: bool,
     checkpoint_at: u64,
+    checkpoint_bytes: u64,
     items_at_checkpoint: u64,
     link: Link,
     trouble: Option<String>,
+    /// When to write again, by the clock that does not jump, after the disk was full.
+    write_at: u64,
     gaps: u64,
 }
 
@@ -65,6 +72,18 @@ struct Finished {
     ended_ms: i64,
     checksum: u64,
     bytes: Vec<u8>,
+}
+
+impl Finished {
+    /// An envelope from a checkpoint.
+    fn from_bytes(bytes: Vec<u8>) -> Result<Self, AgentError> {
+        let (seq, items, ended_ms, checksum) = {
+            let received = Envelope::split(&bytes)?.0;
+            let Envelope { seq, items, times, .. } = received.envelope;
+            (seq, items, times.ended_ms, received.checksum)
+        };
+        Ok(Self { seq, items, ended_ms, checksum, bytes })
+    }
 }
 
 /// State of an agent's folder when it was opened.
@@ -111,14 +130,19 @@ impl<S: Storage> Agent<S> {
         let fresh = settings.device()?;
         settings.check(&fresh)?;
         let bytes = storage.read(checkpoint::FILE)?;
-        let stored = bytes.as_deref().and_then(Checkpoint::from_bytes);
+        let stored = bytes.as_deref().map_or(Ok(None), Checkpoint::from_bytes)?;
         let number = storage.read(INCARNATION)?.and_then(|bytes| Some(u32::from_le_bytes(bytes.try_into().ok()?)));
         let Some(checkpoint) = stored else {
-            let lost = bytes.is_some() || number.is_some();
-            let number = number.unwrap_or(0).saturating_add(1);
+            let lost = bytes.is_some() || number.is_some() || !settings.keeps_state;
+            // Without a state, the clock says which incarnation is the newest.
+            let number = if settings.keeps_state {
+                number.unwrap_or(0).saturating_add(1)
+            } else {
+                u32::try_from(now.wall_ms / 1_000).unwrap_or(1)
+            };
             storage.replace(INCARNATION, &number.to_le_bytes())?;
             let spool = Spool::open(&mut storage, settings.spool_bytes, None, 0)?;
-            let mut agent = Self::assemble(storage, settings, Incarnation { number, nonce }, fresh, spool, now);
+            let mut agent = Self::assemble(storage, settings, Incarnation { number, nonce }, fresh, spool, now)?;
             if lost {
                 agent.unseen = Some(Unseen { from_ms: now.wall_ms, to_ms: now.wall_ms, items: None });
                 agent.gaps = 1;
@@ -131,15 +155,22 @@ impl<S: Storage> Agent<S> {
         if found != wanted {
             return Err(AgentError::OtherStream { found, wanted });
         }
+        if let Some(found) = checkpoint.format.filter(|found| *found != settings.format) {
+            return Err(AgentError::OtherFormat { found, wanted: settings.format });
+        }
         let device = Device::from_bytes(&checkpoint.device)?.with_buffer(settings.buffer_bytes);
         if *device.config() != settings.config {
             return Err(AgentError::OtherConfig);
         }
         let incarnation = checkpoint.incarnation;
-        let spool = Spool::open(&mut storage, settings.spool_bytes, Some(incarnation), checkpoint.next_seq)?;
-        let mut agent = Self::assemble(storage, settings, incarnation, device, spool, now);
+        let unspooled = checkpoint.unspooled.map(Finished::from_bytes).transpose()?;
+        let spooled = checkpoint.next_seq - u64::from(unspooled.is_some());
+        let spool = Spool::open(&mut storage, settings.spool_bytes, Some(incarnation), spooled)?;
+        let mut agent = Self::assemble(storage, settings, incarnation, device, spool, now)?;
         agent.message_bytes = checkpoint.messages.iter().map(Vec::len).sum();
         agent.messages = checkpoint.messages;
+        agent.unspooled = unspooled;
+        agent.checkpoint_bytes = bytes.map_or(0, |bytes| bytes.len() as u64);
         agent.next_seq = checkpoint.next_seq;
         agent.committed = checkpoint.next_seq;
         agent.previous = checkpoint.previous;
@@ -161,7 +192,8 @@ impl<S: Storage> Agent<S> {
         device: Device,
         spool: Spool,
         now: Now,
-    ) -> Self {
+    ) -> io::Result<Self> {
+        let reserve = Reserve::open(&storage)?;
         let mut agent = Self {
             storage,
             settings,
@@ -179,18 +211,21 @@ impl<S: Storage> Agent<S> {
             unseen: None,
             position: Vec::new(),
             spool,
+            reserve,
             unspooled: None,
             committed: 0,
             dirty: false,
             finishing: false,
             checkpoint_at: now.mono_ms,
+            checkpoint_bytes: 0,
             items_at_checkpoint: 0,
             link: Link::new(now),
             trouble: None,
+            write_at: 0,
             gaps: 0,
         };
         agent.look();
-        agent
+        Ok(agent)
     }
 
     /// Inserts one item.
@@ -295,32 +330,41 @@ impl<S: Storage> Agent<S> {
     }
 
     fn advance_if(&mut self, due: bool, now: Now) -> Result<(), AgentError> {
-        self.trouble = None;
-        self.settle(|agent| agent.spool_finished())?;
+        let may_write = self.finishing || now.mono_ms >= self.write_at;
+        if may_write {
+            self.trouble = None;
+            self.settle(now, Self::spool_finished)?;
+        }
         if due {
             let bound = self.message_bytes + self.device.cut_bound() + 1_024;
             if self.unspooled.is_none() && self.spool.has_room(bound as u64) {
                 self.cut(now)?;
-                self.settle(|agent| agent.spool_finished())?;
+                if may_write {
+                    self.settle(now, Self::spool_finished)?;
+                }
             } else {
                 self.device.hold(true);
                 self.look_at = self.device.items() + HELD;
             }
         }
+        if !may_write {
+            return Ok(());
+        }
         let changed = self.device.items() != self.items_at_checkpoint;
         let since = now.mono_ms.saturating_sub(self.checkpoint_at);
         let wanted = self.dirty && (self.finishing || since >= self.settings.commit_ms);
         if wanted || (changed && since >= self.settings.checkpoint_ms) {
-            self.settle(|agent| agent.commit(now))?;
+            self.settle(now, |agent| agent.commit(now))?;
         }
         Ok(())
     }
 
     /// A full disk is not the end.
-    fn settle(&mut self, write: impl FnOnce(&mut Self) -> io::Result<()>) -> Result<(), AgentError> {
+    fn settle(&mut self, now: Now, write: impl FnOnce(&mut Self) -> io::Result<()>) -> Result<(), AgentError> {
         match write(self) {
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+            Err(error) if is_full(&error) => {
                 self.trouble = Some(error.to_string());
+                self.write_at = now.mono_ms + FULL_DISK_WAIT_MS;
                 Ok(())
             }
             other => Ok(other?),
@@ -376,6 +420,14 @@ impl<S: Storage> Agent<S> {
 
     fn spool_finished(&mut self) -> io::Result<()> {
         let Some(finished) = &self.unspooled else { return Ok(()) };
+        if self.settings.keeps_state {
+            // Without another checkpoint it could never be sent: that goes first.
+            let length = finished.bytes.len() as u64;
+            self.reserve.keep(&mut self.storage, self.checkpoint_bytes + 2 * length)?;
+            if self.reserve.bytes() < self.checkpoint_bytes {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+        }
         let about = (finished.seq, finished.items, finished.ended_ms, finished.checksum);
         self.spool.push(&mut self.storage, about, &finished.bytes)?;
         self.unspooled = None;
@@ -383,10 +435,12 @@ impl<S: Storage> Agent<S> {
         Ok(())
     }
 
-    /// Writes the checkpoint: what is in the spool by now may be sent from then on.
+    /// Writes the checkpoint: what is in the spool by now may be sent from then on. An epoch that
+    /// did not fit the spool is a part of the checkpoint.
     fn commit(&mut self, now: Now) -> io::Result<()> {
-        // The epoch that is not in the spool yet is in no checkpoint either.
-        if self.unspooled.is_some() {
+        if !self.settings.keeps_state {
+            self.committed = self.next_seq;
+            self.dirty = false;
             return Ok(());
         }
         self.collect();
@@ -404,9 +458,19 @@ impl<S: Storage> Agent<S> {
             position: self.position.clone(),
             messages: self.messages.clone(),
             device: self.device.to_bytes(),
+            format: Some(self.settings.format.clone()),
+            unspooled: self.unspooled.as_ref().map(|finished| finished.bytes.clone()),
         };
+        let bytes = checkpoint.to_bytes();
         self.spool.sync(&mut self.storage)?;
-        self.storage.replace(checkpoint::FILE, &checkpoint.to_bytes())?;
+        match self.storage.replace(checkpoint::FILE, &bytes) {
+            Err(error) if is_full(&error) && self.reserve.free(&mut self.storage)? => {
+                self.storage.replace(checkpoint::FILE, &bytes)?;
+            }
+            written => written?,
+        }
+        self.checkpoint_bytes = bytes.len() as u64;
+        self.reserve.keep(&mut self.storage, self.checkpoint_bytes)?;
         self.committed = self.next_seq;
         self.dirty = false;
         self.checkpoint_at = now.mono_ms;
