@@ -115,13 +115,13 @@ pub enum AgentError {
     /// The state is of another version or configuration.
     #[error("the agent's state: {0}")]
     Load(#[from] LoadError),
-    /// Update the program: what it does not understand, it must not write over.
+    /// A newer version of the program wrote the state, which must not be written over.
     #[error("a newer version of this program wrote the agent's state (version {found}): update this program")]
     NewerState {
-        /// The version of the state.
+        /// Version of the state.
         found: u8,
     },
-    /// Give the agent a folder of its own, or the settings it had.
+    /// The folder belongs to another stream, or to other settings.
     #[error("the folder holds the state of {found}, but this is {wanted}: use another folder")]
     OtherStream {
         /// Stream of the folder.
@@ -129,15 +129,15 @@ pub enum AgentError {
         /// Stream of this agent.
         wanted: String,
     },
-    /// Give the stream another name: its keys would be of two kinds.
+    /// The stream has keys of another format.
     #[error("the stream has counted {found} until now, and this is {wanted}: choose another stream, or another folder")]
     OtherFormat {
-        /// The stream's.
+        /// Format of the stream.
         found: String,
-        /// The agent's.
+        /// Format of this agent.
         wanted: String,
     },
-    /// Keep the sizes, seed and report rule, or start with an empty folder.
+    /// The folder belongs to a sketch with other sizes, seed or report rule.
     #[error(
         "the folder holds the state of a sketch with other sizes, seed or rule: use another folder, or the same settings"
     )]

@@ -84,7 +84,7 @@ pub enum CollectorError {
     /// again.
     #[error("the collector has failed and must be opened again")]
     Failed,
-    /// Update the program: without the state, acknowledged epochs would be lost.
+    /// A newer version of the program wrote a state; without it, acknowledged epochs would be lost.
     #[error("a newer version of this program wrote {file}: update this program")]
     NewerState {
         /// The state's file.

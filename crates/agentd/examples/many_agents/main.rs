@@ -2,13 +2,16 @@
 //!
 //! ```console
 //! $ cargo build --release
-//! $ cargo run --release -p ucl-agentd --example many_agents -- target/release/ucl 1000 60
+//! $ cargo run --release -p ucl-agentd --example many_agents -- target/release/ucl 1000 60 10
 //! ```
 //!
 //! Starts `ucl serve` as a process of its own, and this many identities over real connections. Each
 //! has a sketch of 16KB, sees keys of Zipf(1.1) over 8,641, and ends an epoch of 4,096 items every
-//! ten seconds, for this many seconds. Then asks again while nothing comes in, kills the collector
+//! ten seconds, for this many seconds. Beside them run this many agents as processes (none if the
+//! number is left out), of which one is killed every second. Then asks again while nothing comes in, kills the collector
 //! and times how fast its log is read again.
+
+mod killed;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -77,7 +80,11 @@ fn waits(client: &Client, until: impl Fn(usize) -> bool) -> Result<(f64, f64)> {
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [ucl, agents, seconds] = &arguments[..] else { return Err("usage: many_agents UCL AGENTS SECONDS".into()) };
+    let (ucl, agents, seconds, processes) = match &arguments[..] {
+        [ucl, agents, seconds] => (ucl, agents, seconds, 0),
+        [ucl, agents, seconds, processes] => (ucl, agents, seconds, processes.parse()?),
+        _ => return Err("usage: many_agents UCL AGENTS SECONDS [PROCESSES]".into()),
+    };
     let agents: usize = agents.parse()?;
     let seconds: f64 = seconds.parse()?;
     let data = tempfile::tempdir()?;
@@ -118,6 +125,8 @@ fn main() -> Result<()> {
         Ok(())
     };
     let next = AtomicU64::new(0);
+    let program = killed::Program { ucl, url: &url, token: &token };
+    let mut real = None;
     let busy = std::thread::scope(|scope| -> Result<(f64, f64)> {
         for _ in 0..THREADS {
             scope.spawn(|| {
@@ -137,8 +146,14 @@ fn main() -> Result<()> {
                 ended.store(true, Relaxed);
             });
         }
+        let real_ones = scope.spawn(|| {
+            let run = || killed::run(&program, processes, seconds);
+            (processes > 0).then(|| run().map_err(|error| error.to_string())).transpose()
+        });
         std::thread::sleep(PERIOD.mul_f64(1.0).min(Duration::from_secs_f64(seconds / 2.0)));
-        waits(&client, |_| !ended.load(Relaxed))
+        let busy = waits(&client, |_| !ended.load(Relaxed))?;
+        real = real_ones.join().map_err(|_| "the processes panicked")??;
+        Ok(busy)
     })?;
     let lasted = began.elapsed().as_secs_f64();
     let (cpu, resident) = usage(collector.0.id())?;
@@ -148,6 +163,12 @@ fn main() -> Result<()> {
         sent as f64 / (epochs as f64 * ITEMS as f64)
     );
     println!("refused or failed: {}", refused.into_inner());
+    if let Some((kills, lines, items)) = real {
+        println!("{processes} processes, {kills} kills: {lines} lines written, {items} items counted");
+        if lines != items {
+            return Err("not every line counts once".into());
+        }
+    }
     println!("collector: {:.2} of a core, {:.0} MB resident", (cpu - before) / lasted, resident as f64 / 1e6);
     std::thread::sleep(Duration::from_secs(5));
     let idle = waits(&client, |asked| asked < 200)?;
