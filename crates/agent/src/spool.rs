@@ -195,8 +195,8 @@ impl Spool {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Whether so many bytes more are within the capacity. One epoch always is: the carries of a
-    /// long outage may take more than a small spool has, and would be stuck for ever.
+    /// Returns true if this many more bytes fit the capacity. One epoch always does: the carries of
+    /// a long outage may take more than a small spool has, and would be stuck for ever.
     pub fn has_room(&self, bytes: u64) -> bool {
         self.bytes() + bytes <= self.capacity || self.entries.is_empty()
     }

@@ -64,8 +64,8 @@ pub trait Storage {
     fn remove(&mut self, name: &str) -> io::Result<()>;
 }
 
-/// Whether a write failed because the disk has no room, or the user none left on it: it can work
-/// another time, and nothing else is wrong.
+/// Returns true if a write failed because the disk has no room, or the user has none left on it: it
+/// can work another time, and nothing else is wrong.
 ///
 /// ```
 /// use std::io::{Error, ErrorKind};
