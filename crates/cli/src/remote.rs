@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use ucl_link::{About, Client, Facts, KeyRow, Keys, Range as Count, StreamRow};
+use ucl_link::{About, Client, Facts, Fleet, KeyRow, Keys, Range as Count, StreamRow, Whole};
 
 use crate::fail::{Usage, harmless};
 use crate::key::Key;
@@ -100,7 +100,31 @@ fn notes(facts: &Facts) {
     }
 }
 
+/// Says what an answer lacks, and returns it.
+fn with_notes<T>(whole: Whole<T>) -> T {
+    let Whole { answer, silent, missing } = whole;
+    for error in silent {
+        eprintln!("ucl: note: not in this answer: {}", harmless(&error.to_string()));
+    }
+    if !missing.is_empty() {
+        let number = counted(missing.len() as u64, "partition");
+        let missing: Vec<String> = missing.iter().take(20).map(u32::to_string).collect();
+        let list = missing.join(", ");
+        eprintln!(
+            "ucl: note: the streams of {number} are not in this answer ({list}): give the addresses of all collectors, with \
+             commas between them"
+        );
+    }
+    answer
+}
+
 impl At {
+    /// All collectors of an address, which has commas between them.
+    fn fleet(&self, addresses: &str) -> anyhow::Result<Fleet> {
+        let clients = addresses.split(',').map(|address| self.client(address.trim())).collect::<anyhow::Result<_>>()?;
+        Ok(Fleet::new(clients)?)
+    }
+
     fn client(&self, address: &str) -> anyhow::Result<Client> {
         let token = self.token.as_deref().ok_or_else(|| {
             Usage("a collector needs a token: give --token, or set UCL_TOKEN (`ucl serve` prints the first one)".into())
@@ -116,7 +140,7 @@ impl At {
 
     /// `ucl top URL`
     pub fn top(&self, address: &str, n: usize, range: &Range, json: bool) -> anyhow::Result<()> {
-        let Keys { facts, keys } = self.client(address)?.top(&self.about(range)?, n)?;
+        let Keys { facts, keys } = with_notes(self.fleet(address)?.top(&self.about(range)?, n)?);
         notes(&facts);
         let total = facts.weight.unwrap_or(facts.items);
         let rows: Vec<Row> = keys.into_iter().map(Row::from).collect();
@@ -137,7 +161,7 @@ impl At {
         }
         let mut rows: Vec<Row> = Vec::new();
         if !asked.is_empty() {
-            let Keys { facts, keys } = self.client(address)?.estimate(&self.about(range)?, &asked)?;
+            let Keys { facts, keys } = with_notes(self.fleet(address)?.estimate(&self.about(range)?, &asked)?);
             notes(&facts);
             rows.extend(keys.into_iter().map(Row::from));
         }
@@ -148,7 +172,7 @@ impl At {
 /// Show the streams of a collector: items, keys, last epoch, what is missing.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Address of the collector, such as http://127.0.0.1:7070.
+    /// Address of the collector, such as http://127.0.0.1:7070; of several, with commas.
     #[arg(value_name = "URL", env = "UCL_COLLECTOR", hide_env_values = true)]
     url: String,
 
@@ -162,9 +186,9 @@ pub struct Args {
 
 /// `ucl streams URL`
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let client = args.at.client(&args.url)?;
     let about = args.at.about(&Range::default())?;
     if args.json {
+        let client = args.at.client(&args.url)?;
         let streams = about.streams.iter().map(|name| ("stream", name.clone()));
         let answer = client.get(&format!("/v1/{}/streams", about.tenant), streams)?;
         return print([&answer[..], b"\n"].concat());
@@ -184,7 +208,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     let header = ["stream", "health", "items", "keys", "epochs", "uplink", "last epoch", "missing"];
     let right = [false, false, true, true, true, true, false, false];
-    print(table(&header, &right, client.streams(&about)?.into_iter().map(cells)))
+    print(table(&header, &right, with_notes(args.at.fleet(&args.url)?.streams(&about)?).into_iter().map(cells)))
 }
 
 /// `12 s ago`.

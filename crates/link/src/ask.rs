@@ -124,6 +124,18 @@ pub struct Facts {
     pub unseen_unknown: bool,
     /// The time, if the question had one.
     pub range: Option<Covered>,
+    /// Which streams the answer is about, where collectors share them out; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partitions: Option<Shared>,
+}
+
+/// Partitions that an answer is about: collectors on NATS share out the streams.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shared {
+    /// How many there are.
+    pub of: u32,
+    /// Those of the collector.
+    pub here: Vec<u32>,
 }
 
 /// Keys with their counts.
@@ -273,6 +285,8 @@ pub struct StreamRow {
 struct Streams {
     streams: Vec<StreamRow>,
     next: Option<String>,
+    #[serde(default)]
+    partitions: Option<Shared>,
 }
 
 impl Client {
@@ -290,6 +304,11 @@ impl Client {
     /// # Errors
     /// If there is no answer, or the collector refuses.
     pub fn streams(&self, about: &About) -> Result<Vec<StreamRow>, ClientError> {
+        Ok(self.shared_streams(about)?.0)
+    }
+
+    /// As [`Client::streams`], with the partitions that the last page is about.
+    pub(crate) fn shared_streams(&self, about: &About) -> Result<(Vec<StreamRow>, Option<Shared>), ClientError> {
         let mut streams: Vec<StreamRow> = Vec::new();
         let mut after = None;
         loop {
@@ -300,7 +319,7 @@ impl Client {
             streams.extend(page.streams);
             match page.next {
                 Some(next) if more => after = Some(next),
-                _ => return Ok(streams),
+                _ => return Ok((streams, page.partitions)),
             }
         }
     }
@@ -310,7 +329,12 @@ impl Client {
     /// # Errors
     /// If there is no answer, or the collector refuses.
     pub fn top(&self, about: &About, n: usize) -> Result<Keys, ClientError> {
-        self.ask(about, "top", [("n", n.to_string())])
+        self.top_after(about, n, 0)
+    }
+
+    /// As [`Client::top`], without the first keys.
+    pub(crate) fn top_after(&self, about: &About, n: usize, offset: usize) -> Result<Keys, ClientError> {
+        self.ask(about, "top", [("n", n.to_string()), ("offset", offset.to_string())])
     }
 
     /// Returns the counts of some keys, in their order. Of more than [`MOST_KEYS`], as many are

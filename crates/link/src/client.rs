@@ -53,6 +53,19 @@ pub enum ClientError {
         /// Message of the collector.
         detail: String,
     },
+    /// Two collectors answer for the same streams: one of them has lost touch with its broker.
+    #[error("{first} and {second} both answer for partition {partition}: ask again, or leave one of them out")]
+    Claimed {
+        /// Which streams.
+        partition: u32,
+        /// A collector's address.
+        first: String,
+        /// Another one's.
+        second: String,
+    },
+    /// The keys of different collectors cannot be compared.
+    #[error("the streams have keys of different formats: choose one of {0}, {1}")]
+    Formats(String, String),
     /// Something else than a collector answered.
     #[error("{address} does not answer as a collector does: {why}")]
     Garbled {

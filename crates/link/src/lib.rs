@@ -44,6 +44,8 @@ mod client;
 mod clock;
 mod duration;
 mod envelope;
+#[cfg(feature = "http")]
+mod fleet;
 mod identity;
 mod reply;
 mod sequence;
@@ -51,7 +53,7 @@ mod sequence;
 #[cfg(feature = "http")]
 pub use ask::{
     About, ChangeRow, Changes, Covered, Epoch, Facts, KeyRow, KeyText, Keys, LastEpoch, MOST_KEYS, PrefixRow, Prefixes,
-    Range, Series, Step, StreamRow, StreamSeries,
+    Range, Series, Shared, Step, StreamRow, StreamSeries,
 };
 pub use backoff::Backoff;
 #[cfg(feature = "http")]
@@ -59,6 +61,8 @@ pub use client::{Client, ClientError};
 pub use clock::Clock;
 pub use duration::{DURATIONS, parse_duration};
 pub use envelope::{Envelope, LinkError, MAX_ENVELOPE, MAX_MESSAGES, Now, Received, Times, Unseen, VERSION};
+#[cfg(feature = "http")]
+pub use fleet::{Fleet, Whole};
 pub use identity::{Identity, Incarnation, MAX_NAME, Name, NameError};
 pub use reply::{Refusal, Reply};
 pub use sequence::{Judgement, REMEMBERED, Sequence};
