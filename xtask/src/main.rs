@@ -2,6 +2,7 @@
 //! the docs come from.
 
 mod browser;
+mod nats;
 mod publish;
 mod python;
 mod text;
@@ -24,6 +25,7 @@ usage: cargo xtask COMMAND
   explore simulation N
                    agents and a collector on disks and networks that fail, N runs against exact counts
   python           the tests of the Python package alone
+  nats             the collector on NATS, with brokers, collectors and agents that are killed
   browser          the collector's page in a real browser (chromium)
   explore python   1,000 random programs for the Python package, and its examples for Spark
   bench            all benchmarks, as ratios within one run
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         ["explore", "simulation", number] => simulation(number),
         ["explore", "python"] => python::explore(),
         ["python"] => python::test(),
+        ["nats"] => nats::test(),
         ["browser"] => browser::test(),
         ["explore", from, to] => explore(from, to),
         ["bench"] => bench(),

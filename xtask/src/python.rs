@@ -1,5 +1,6 @@
 //! The Python package: a virtual environment under target/, the wheel, and its tests.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,6 +46,11 @@ pub fn explore() -> Result<()> {
     environment.python("-m pytest --programs 1000 --spark")
 }
 
+/// The path of a program that a package brings, once that is installed.
+pub(crate) fn program(package: &str, name: &str) -> Result<PathBuf> {
+    Ok(Environment::prepare(&[package])?.program(name))
+}
+
 /// A virtual environment of Python.
 struct Environment {
     folder: PathBuf,
@@ -63,13 +69,16 @@ impl Environment {
             run(Command::new("python3").args(["-m", "venv", "--clear", &folder]))?;
         }
         let done = environment.folder.join("installed.txt");
-        let wanted = packages.join("\n");
-        if fs::read_to_string(&done).is_ok_and(|had| wanted.lines().all(|name| had.lines().any(|line| line == name))) {
+        let had = fs::read_to_string(&done).unwrap_or_default();
+        let mut installed: BTreeSet<&str> = had.lines().collect();
+        if packages.iter().all(|name| installed.contains(name)) {
             return Ok(environment);
         }
         let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "10"];
         run(Command::new(environment.program("python")).args(pip).args(packages))?;
-        fs::write(&done, wanted).with_context(|| format!("cannot write {}", done.display()))?;
+        installed.extend(packages);
+        let installed: Vec<&str> = installed.into_iter().collect();
+        fs::write(&done, installed.join("\n")).with_context(|| format!("cannot write {}", done.display()))?;
         Ok(environment)
     }
 
@@ -103,7 +112,7 @@ impl Environment {
 }
 
 /// Runs a command and says how long it took.
-fn run(command: &mut Command) -> Result<()> {
+pub(crate) fn run(command: &mut Command) -> Result<()> {
     let program = Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let arguments: Vec<String> = command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect();
     let shown = format!("{program} {}", arguments.join(" "));

@@ -32,15 +32,15 @@ pub struct Args {
     #[arg(value_name = "INPUT")]
     pub inputs: Vec<OsString>,
 
-    /// Address of the collector, such as http://127.0.0.1:7070.
+    /// Address of the collector (http://HOST:PORT) or of a NATS server (nats://HOST:PORT).
     #[arg(long, value_name = "URL", env = "UCL_COLLECTOR", hide_env_values = true)]
     pub to: String,
 
     /// Token that allows to write. Better given as UCL_TOKEN, which other users cannot see.
     #[arg(long, value_name = "TOKEN", env = "UCL_TOKEN", hide_env_values = true)]
-    pub token: String,
+    pub token: Option<String>,
 
-    /// File with the certificate (PEM) of a collector that made its own.
+    /// File with the certificate (PEM) of a collector or NATS server that made its own.
     #[arg(long, value_name = "FILE", env = "UCL_CA", hide_env_values = true)]
     pub ca: Option<PathBuf>,
 
@@ -268,11 +268,6 @@ impl Args {
     /// Whether there is a disk for states and spools.
     pub(crate) fn has_disk(&self) -> bool {
         self.spool.0 > 0
-    }
-
-    /// A client of the collector.
-    pub(crate) fn client(&self) -> Result<Client, AgentdError> {
-        client(&self.to, &self.token, self.ca.as_deref())
     }
 
     /// A builder for a stream's sketch.

@@ -1,5 +1,5 @@
-//! The agent as a program: reads inputs, counts them, and sends the counts to a collector over
-//! HTTP.
+//! The agent as a program: reads inputs, counts them, and sends the counts to a collector, over
+//! HTTP or NATS.
 //!
 //! [`ucl_agent`] has the rules (what is on disk before what is sent); this crate has the threads
 //! around it. Each stream has three: one reads its input, one owns the agent, one waits for the
@@ -7,6 +7,7 @@
 //! binary `ucl-agent` do.
 
 mod args;
+mod carrier;
 mod feed;
 mod log;
 mod net;

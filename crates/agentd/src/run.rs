@@ -7,11 +7,12 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use ucl_agent::{Agent, AgentError, AgentSettings, Request, Status, stored_config};
-use ucl_link::{Client, ClientError, Clock};
+use ucl_link::{ClientError, Clock};
 use ucl_sketch::Epochs;
 use ucl_streams::{ReadOptions, Source};
 
 use crate::args::{Args, Stream};
+use crate::carrier::Carrier;
 use crate::feed::{Feed, Input};
 use crate::log::{Log, counted};
 use crate::packets::drop_privileges;
@@ -63,8 +64,8 @@ impl AgentdError {
 /// # Errors
 /// If the options cannot be used, or a stream's disk fails. Other streams are counted to their end.
 pub fn run(args: &Args, stop: &Arc<AtomicBool>) -> Result<Vec<Outcome>, AgentdError> {
-    let client = args.client()?;
-    count(args, &client, open(args)?, stop)
+    let carrier = Carrier::open(args)?;
+    count(args, &carrier, open(args)?, stop)
 }
 
 /// Opens what needs privileges, and gives them up if any input did. Call it before threads are
@@ -83,13 +84,13 @@ fn open(args: &Args) -> Result<Vec<Stream>, AgentdError> {
 
 fn count(
     args: &Args,
-    client: &Client,
+    carrier: &Carrier,
     streams: Vec<Stream>,
     stop: &Arc<AtomicBool>,
 ) -> Result<Vec<Outcome>, AgentdError> {
     // Everything that can be wrong is found before anything is counted.
     let opened = streams.into_iter().map(|stream| Opened::new(args, stream)).collect::<Result<Vec<_>, _>>()?;
-    let threads = opened.into_iter().map(|opened| opened.start(args, client, stop));
+    let threads = opened.into_iter().map(|opened| opened.start(args, carrier, stop));
     let threads = threads.collect::<Result<Vec<JoinHandle<_>>, _>>()?;
     let outcomes: Vec<_> =
         threads.into_iter().map(|thread| thread.join().unwrap_or(Err(AgentdError::Panicked))).collect();
@@ -102,7 +103,7 @@ fn count(
 /// # Errors
 /// As [`run`], and if an input could not be read to its end.
 pub fn run_and_tell(args: &Args) -> Result<(), AgentdError> {
-    let client = args.client()?;
+    let carrier = Carrier::open(args)?;
     let streams = open(args)?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
@@ -114,7 +115,7 @@ pub fn run_and_tell(args: &Args) -> Result<(), AgentdError> {
     })
     .map_err(std::io::Error::other)?;
     let mut failures = Vec::new();
-    for Outcome { stream, status, failed } in count(args, &client, streams, &stop)? {
+    for Outcome { stream, status, failed } in count(args, &carrier, streams, &stop)? {
         let Status { items, epochs, waiting, .. } = status;
         let delivered = match waiting {
             0 => "all delivered".to_owned(),
@@ -171,7 +172,7 @@ impl Opened {
     fn start(
         self,
         args: &Args,
-        client: &Client,
+        carrier: &Carrier,
         stop: &Arc<AtomicBool>,
     ) -> Result<JoinHandle<Result<Outcome, AgentdError>>, AgentdError> {
         let Self { stream, agent, resume, written_ms, clock } = self;
@@ -197,7 +198,7 @@ impl Opened {
         };
         let (requests, wanted) = sync_channel(1);
         let (answers, replies) = sync_channel(1);
-        let client = client.clone();
+        let carrier = carrier.clone();
         let worker = Worker {
             stream: name.clone(),
             agent,
@@ -211,7 +212,7 @@ impl Opened {
         };
         let thread = |role: &str| std::thread::Builder::new().name(format!("{role} {name}"));
         thread("read").spawn(move || feed.run())?;
-        thread("send").spawn(move || send(&client, &wanted, &answers))?;
+        thread("send").spawn(move || send(carrier, &wanted, &answers))?;
         let stream = name.to_string();
         let fail = move |error| AgentdError::Stream { stream: stream.clone(), error };
         Ok(thread("count").spawn(move || worker.run().map_err(fail))?)
@@ -219,9 +220,9 @@ impl Opened {
 }
 
 /// Sends one request after the other, until nobody has any more.
-fn send(client: &Client, wanted: &Receiver<Request>, answers: &SyncSender<Answered>) {
+fn send(mut carrier: Carrier, wanted: &Receiver<Request>, answers: &SyncSender<Answered>) {
     for Request { id, identity, body } in wanted {
-        let reply = client.send(&identity, &body).map_err(|error| error.to_string());
+        let reply = carrier.send(&identity, &body);
         if answers.send((id, reply)).is_err() {
             return;
         }

@@ -33,7 +33,8 @@ const EXAMPLES: &str = "\
 Examples:
   ucl serve
   ucl serve --data /var/lib/ucl --listen 127.0.0.1:8080
-  ucl serve --listen 0.0.0.0:7070 --tls-self-signed       # for other machines";
+  ucl serve --listen 0.0.0.0:7070 --tls-self-signed       # for other machines
+  ucl serve --nats nats://broker:4222 --data /shared/ucl  # one of many (built with --features nats)";
 
 pub fn run(args: Args) -> anyhow::Result<()> {
     let Args { config, options, print_config, log_json } = args;
@@ -47,6 +48,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     })?;
     log(log_json);
     let data = config.data.display().to_string();
+    let on_nats = config.nats.is_some();
     let server = Server::start(config)?;
     let stopper = server.stopper();
     ctrlc::set_handler(move || stopper.stop())?;
@@ -64,8 +66,9 @@ Send and ask with:
             "  export UCL_TOKEN={token}
 "
         );
+        let to = if on_nats { "nats://HOST:PORT".to_owned() } else { format!("{url}{trust}") };
         text += &format!(
-            "  ucl agent --to {url}{trust} --stream NAME --follow FILE
+            "  ucl agent --to {to} --stream NAME --follow FILE
   ucl top {url}{trust}
 "
         );

@@ -14,6 +14,8 @@ use crate::settings::{CollectorError, CollectorSettings, Rejected};
 
 /// How long a sender waits that has reached a limit.
 const LIMIT_WAIT_MS: u64 = 60_000;
+/// Why nothing is taken of an incarnation that was deleted.
+const DELETED: &str = "the stream was deleted";
 /// How long a sender waits for a disk.
 const DISK_WAIT_MS: u64 = 5_000;
 
@@ -116,11 +118,22 @@ impl<S: Storage> Collector<S> {
                 Some(Refusal::Unavailable { .. }) => DISK_WAIT_MS,
                 _ => 0,
             };
-            let sequence = self.lives.get(identity).map(|life| &life.sequence);
-            let (durable_seq, checksum) = sequence.map_or((0, 0), |sequence| (sequence.next(), sequence.last()));
-            Ok(Reply { durable_seq, checksum, window: self.settings.window, retry_after_ms, refusal })
+            Ok(self.reply(identity, retry_after_ms, refusal))
         });
         Ok(replies.collect())
+    }
+
+    /// Returns what is durable of a sender, as the reply to a request in which all was taken.
+    pub fn standing(&self, identity: &Identity) -> Reply {
+        let ended = self.lives.get(identity).and_then(|life| life.ended.clone());
+        let deleted = || self.deleted.has(identity).then(|| DELETED.to_owned());
+        self.reply(identity, 0, ended.or_else(deleted).map(|why| Refusal::Ended { why }))
+    }
+
+    fn reply(&self, identity: &Identity, retry_after_ms: u64, refusal: Option<Refusal>) -> Reply {
+        let sequence = self.lives.get(identity).map(|life| &life.sequence);
+        let (durable_seq, checksum) = sequence.map_or((0, 0), |sequence| (sequence.next(), sequence.last()));
+        Reply { durable_seq, checksum, window: self.settings.window, retry_after_ms, refusal }
     }
 
     pub(crate) fn check(&self) -> Result<(), CollectorError> {
@@ -140,7 +153,7 @@ impl<S: Storage> Collector<S> {
     fn take(&mut self, received: &Received<'_>, now: Now) -> Result<Option<Refusal>, CollectorError> {
         let identity = &received.envelope.identity;
         if self.deleted.has(identity) {
-            return Ok(Some(Refusal::Ended { why: "the stream was deleted".into() }));
+            return Ok(Some(Refusal::Ended { why: DELETED.into() }));
         }
         let limits = self.settings.limits(&identity.tenant);
         let new = match self.lives.get(identity) {

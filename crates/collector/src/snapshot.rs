@@ -97,6 +97,13 @@ impl Snapshot {
         Self { parts }
     }
 
+    /// Puts snapshots of different collectors together. No stream may be in two of them.
+    pub fn of_all(snapshots: impl IntoIterator<Item = Self>) -> Self {
+        let mut parts: Vec<Arc<Part>> = snapshots.into_iter().flat_map(|snapshot| snapshot.parts).collect();
+        parts.sort_by(|a, b| a.identity.cmp(&b.identity));
+        Self { parts }
+    }
+
     /// The incarnations, by stream.
     pub fn parts(&self) -> impl ExactSizeIterator<Item = &Part> {
         self.parts.iter().map(|part| &**part)

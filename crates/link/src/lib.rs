@@ -1,5 +1,6 @@
 //! What an agent and a collector say to each other: rules and bytes. Input, output and time are
-//! left to programs: the `Client` (feature `http`) and the [`Clock`] are for those.
+//! left to programs: the `Client` (feature `http`), the module `nats` (feature `nats`) and the
+//! [`Clock`] are for those.
 //!
 //! An agent counts a stream and sends one [`Envelope`] per epoch. The collector judges each one by
 //! the envelopes before it ([`Sequence`]) and answers with a [`Reply`].
@@ -47,6 +48,8 @@ mod envelope;
 #[cfg(feature = "http")]
 mod fleet;
 mod identity;
+#[cfg(feature = "nats")]
+pub mod nats;
 mod reply;
 mod sequence;
 

@@ -9,6 +9,8 @@ use ucl_collector::{CollectorSettings, Limits};
 use ucl_link::{DURATIONS, parse_duration};
 use ucl_sketch::Settings;
 
+use crate::nats_config::NatsConfig;
+
 /// The default configuration as a file, each line explained.
 pub const DEFAULT_FILE: &str = include_str!("../ucl-serve.toml");
 
@@ -79,6 +81,26 @@ pub struct Options {
     /// Bytes of memory for the streams of one tenant [default: 2147483648].
     #[arg(long, value_name = "BYTES", env = "UCL_MAX_MEMORY", hide_env_values = true)]
     pub max_memory: Option<usize>,
+
+    /// Address of a NATS server to take epochs from, as nats://HOST:PORT; several with commas.
+    #[arg(long, value_name = "URL", env = "UCL_NATS", hide_env_values = true, help_heading = "NATS")]
+    pub nats: Option<String>,
+
+    /// File with certificates (PEM) to trust for tls:// addresses of NATS servers.
+    #[arg(long, value_name = "FILE", env = "UCL_NATS_CA", hide_env_values = true, help_heading = "NATS")]
+    pub nats_ca: Option<PathBuf>,
+
+    /// Copies that NATS keeps of each message [default: 1].
+    #[arg(long, value_name = "N", env = "UCL_NATS_REPLICAS", hide_env_values = true, help_heading = "NATS")]
+    pub nats_replicas: Option<usize>,
+
+    /// Partitions that streams are spread over; never to be changed [default: 16].
+    #[arg(long, value_name = "N", env = "UCL_PARTITIONS", hide_env_values = true, help_heading = "NATS")]
+    pub partitions: Option<u32>,
+
+    /// Partitions of this collector, as in 0,3-5 [default: collectors share them out].
+    #[arg(long, value_name = "LIST", env = "UCL_OWN", hide_env_values = true, help_heading = "NATS")]
+    pub own: Option<String>,
 }
 
 /// A configuration that cannot be used, with everything that is wrong.
@@ -124,6 +146,11 @@ impl Options {
             max_keys: self.max_keys.or(other.max_keys),
             max_counters: self.max_counters.or(other.max_counters),
             max_memory: self.max_memory.or(other.max_memory),
+            nats: self.nats.or(other.nats),
+            nats_ca: self.nats_ca.or(other.nats_ca),
+            nats_replicas: self.nats_replicas.or(other.nats_replicas),
+            partitions: self.partitions.or(other.partitions),
+            own: self.own.or(other.own),
         }
     }
 }
@@ -166,6 +193,8 @@ pub struct Config {
     pub max_requests: usize,
     /// Limits of one tenant.
     pub limits: Limits,
+    /// The NATS servers that epochs come from; `None` for HTTP.
+    pub nats: Option<NatsConfig>,
 }
 
 impl Default for Config {
@@ -180,6 +209,7 @@ impl Default for Config {
             connections: 4_096,
             max_requests: 2_000,
             limits: Limits::default(),
+            nats: None,
         }
     }
 }
@@ -205,6 +235,11 @@ impl Config {
             max_keys,
             max_counters,
             max_memory,
+            nats,
+            nats_ca,
+            nats_replicas,
+            partitions,
+            own,
         } = options;
         let default = Self::default();
         let limits = Limits {
@@ -237,6 +272,7 @@ impl Config {
                 Tls::Off
             }
         };
+        let nats = NatsConfig::new(nats, named(nats_ca), nats_replicas, partitions, own, &mut wrong);
         let config = Self {
             listen: listen.unwrap_or(default.listen),
             data: data.unwrap_or(default.data),
@@ -247,6 +283,7 @@ impl Config {
             connections: connections.unwrap_or(default.connections),
             max_requests: max_requests.unwrap_or(default.max_requests),
             limits,
+            nats,
         };
         wrong.extend(config.wrong());
         if wrong.is_empty() { Ok(config) } else { Err(ConfigError::Invalid(wrong)) }

@@ -46,6 +46,9 @@ pub enum CoreError {
     /// The collector is not there: its disk failed, or it is stopping.
     #[error("{0}")]
     Unavailable(String),
+    /// Epochs come over another link.
+    #[error("this collector takes epochs from NATS: give the agent the address of the NATS server")]
+    OnNats,
     /// The request is none.
     #[error(transparent)]
     Rejected(#[from] Rejected),
@@ -98,7 +101,7 @@ pub struct Core {
 
 #[derive(Default)]
 struct Shared {
-    metrics: CoreMetrics,
+    metrics: Arc<CoreMetrics>,
     ready: AtomicBool,
     under_way: Mutex<HashSet<Identity>>,
 }
@@ -124,14 +127,19 @@ impl Drop for Turn {
 }
 
 impl Core {
-    /// Opens the collector in a folder, and starts its thread.
+    /// Opens the collector in a folder, and starts its thread, which notes what it does in
+    /// `metrics`.
     ///
     /// # Errors
     /// If the folder cannot be opened.
-    pub fn start(folder: PathBuf, settings: CollectorSettings) -> Result<(Self, JoinHandle<()>), CollectorError> {
+    pub fn start(
+        folder: PathBuf,
+        settings: CollectorSettings,
+        metrics: &Arc<CoreMetrics>,
+    ) -> Result<(Self, JoinHandle<()>), CollectorError> {
         let collector = Collector::open(Folder::open(&folder)?, settings.clone())?;
         let (orders, queue) = sync_channel(QUEUE);
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared { metrics: Arc::clone(metrics), ..Shared::default() });
         shared.ready.store(true, Relaxed);
         let owner = Owner {
             queue,
@@ -144,11 +152,6 @@ impl Core {
         };
         let thread = std::thread::Builder::new().name("collector".into()).spawn(move || owner.run())?;
         Ok((Self { orders, shared }, thread))
-    }
-
-    /// Returns the counters of the thread's work.
-    pub fn metrics(&self) -> &CoreMetrics {
-        &self.shared.metrics
     }
 
     /// Returns true if requests are taken.

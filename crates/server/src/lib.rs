@@ -51,7 +51,11 @@
 
 mod config;
 pub mod core;
+mod cores;
 mod http;
+#[cfg(feature = "nats")]
+mod nats;
+mod nats_config;
 mod patient;
 mod serve;
 #[cfg(feature = "tls")]
@@ -59,6 +63,7 @@ mod tls;
 mod tokens;
 
 pub use config::{Config, ConfigError, DEFAULT_FILE, Options, Tls};
+pub use nats_config::NatsConfig;
 pub use serve::{Server, StartError, Stopper};
 pub use tokens::{Grant, NewToken, Scope, Tokens};
 

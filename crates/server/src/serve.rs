@@ -21,6 +21,7 @@ use ucl_link::Clock;
 
 use crate::config::{Config, Tls};
 use crate::core::Core;
+use crate::cores::Cores;
 use crate::http::{App, router};
 use crate::patient::Patient;
 use crate::tokens::{NewToken, Scope, Tokens};
@@ -51,6 +52,9 @@ pub enum StartError {
     /// The tokens cannot be read.
     #[error("the tokens: {0}")]
     Tokens(io::Error),
+    /// The broker's address or the partitions cannot be used.
+    #[error("NATS: {0}")]
+    Nats(String),
     /// The system gives no thread.
     #[error(transparent)]
     Runtime(#[from] io::Error),
@@ -73,7 +77,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     app: Arc<App>,
-    thread: JoinHandle<()>,
+    collecting: Collecting,
     stopper: Stopper,
     first_token: Option<String>,
     encryption: Encryption,
@@ -131,11 +135,11 @@ impl Server {
         let (listener, address) = bound
             .and_then(|listener| listener.local_addr().map(|address| (listener, address)))
             .map_err(|error| StartError::Listen(listen, error))?;
-        let (core, thread) = Core::start(config.data.join("collector"), config.collector())?;
+        let (cores, collecting) = Collecting::start(&runtime, &config)?;
         let first_token = first_token(&tokens).map_err(StartError::Tokens)?;
-        let app = Arc::new(App::new(core, tokens, config));
+        let app = Arc::new(App::new(cores, tokens, config));
         let stopper = Stopper(Arc::new(watch::Sender::new(false)));
-        Ok(Self { runtime, listener, address, app, thread, stopper, first_token, encryption })
+        Ok(Self { runtime, listener, address, app, collecting, stopper, first_token, encryption })
     }
 
     /// Returns the address that the service listens on.
@@ -166,15 +170,54 @@ impl Server {
 
     /// Answers until it is stopped; then writes everything down.
     pub fn run(self) {
-        let Self { runtime, listener, app, thread, stopper, encryption, .. } = self;
-        let core = app.core.clone();
+        let Self { runtime, listener, app, collecting, stopper, encryption, .. } = self;
         let stop = stopper.0.subscribe();
         runtime.block_on(accept(listener, app, encryption, stop));
-        core.stop();
-        if thread.join().is_err() {
-            tracing::error!("the collector's thread panicked");
-        }
+        collecting.stop(&runtime);
         runtime.shutdown_timeout(Duration::from_secs(1));
+    }
+}
+
+/// What takes epochs.
+enum Collecting {
+    /// The thread of a collector that takes them over HTTP.
+    Http(Core, JoinHandle<()>),
+    /// Readers of partitions.
+    #[cfg(feature = "nats")]
+    Nats(crate::nats::Readers),
+}
+
+impl Collecting {
+    #[cfg_attr(not(feature = "nats"), expect(unused_variables, reason = "readers are its tasks"))]
+    fn start(runtime: &tokio::runtime::Runtime, config: &Config) -> Result<(Cores, Self), StartError> {
+        let cores = Cores::new(config.nats.as_ref().map(|nats| nats.partitions));
+        #[cfg(feature = "nats")]
+        if let Some(nats) = &config.nats {
+            let readers = crate::nats::Readers::start(runtime, nats, config, &cores)?;
+            return Ok((cores, Self::Nats(readers)));
+        }
+        #[cfg(not(feature = "nats"))]
+        if config.nats.is_some() {
+            return Err(StartError::Nats("this program was built without it".into()));
+        }
+        let (core, thread) = Core::start(config.data.join("collector"), config.collector(), cores.metrics())?;
+        cores.insert(0, core.clone());
+        Ok((cores, Self::Http(core, thread)))
+    }
+
+    /// Writes everything down, and ends.
+    #[cfg_attr(not(feature = "nats"), expect(unused_variables, reason = "readers are its tasks"))]
+    fn stop(self, runtime: &tokio::runtime::Runtime) {
+        match self {
+            Self::Http(core, thread) => {
+                core.stop();
+                if thread.join().is_err() {
+                    tracing::error!("the collector's thread panicked");
+                }
+            }
+            #[cfg(feature = "nats")]
+            Self::Nats(readers) => runtime.block_on(readers.stop()),
+        }
     }
 }
 

@@ -32,6 +32,11 @@ impl Folder {
         std::fs::read(self.path().join(name)).unwrap()
     }
 
+    /// A file as text; empty if there is none.
+    pub fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path().join(name)).unwrap_or_default()
+    }
+
     pub fn path(&self) -> &Path {
         self.0.path()
     }
@@ -43,7 +48,7 @@ impl Folder {
     pub fn command_of(&self, args: &[&str]) -> Command {
         let mut command = Command::cargo_bin("ucl").unwrap();
         command.current_dir(self.path()).args(args).stdin(std::process::Stdio::null());
-        for variable in ["UCL_TOKEN", "UCL_COLLECTOR", "UCL_DATA", "UCL_STATE", "UCL_CONFIG"] {
+        for variable in ["UCL_TOKEN", "UCL_COLLECTOR", "UCL_DATA", "UCL_STATE", "UCL_CONFIG", "UCL_NATS"] {
             command.env_remove(variable);
         }
         command

@@ -5,6 +5,8 @@ use ucl_collector::{Coverage, Point, Sum, TimeRange, Totals};
 use ucl_link::Times;
 use ucl_streams::Format;
 
+use crate::cores::PartitionsJson;
+
 /// A key as programs take it: text, or where that is not valid UTF-8, hexadecimal.
 #[derive(Debug, Serialize)]
 pub struct KeyJson {
@@ -97,14 +99,23 @@ pub struct AboutJson {
     /// True if more items are missing, and nobody knows how many.
     unseen_unknown: bool,
     range: Option<RangeJson>,
+    /// The partitions that the answer is about, if this collector has a part of the streams.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partitions: Option<PartitionsJson>,
 }
 
 impl AboutJson {
-    pub fn new(format: &Format, totals: Totals, range: Option<(TimeRange, Coverage)>) -> Self {
+    pub fn new(
+        format: &Format,
+        totals: Totals,
+        range: Option<(TimeRange, Coverage)>,
+        partitions: Option<PartitionsJson>,
+    ) -> Self {
         let Totals { items, weight, parts, unseen_items, unseen_unknown } = totals;
         let (items, weight) = range.map_or((items, Some(weight)), |(_, coverage)| (coverage.items, coverage.weight));
         let range = range.map(|(range, coverage)| RangeJson::new(range, coverage));
-        Self { format: format.to_string(), incarnations: parts, items, weight, unseen_items, unseen_unknown, range }
+        let (format, incarnations) = (format.to_string(), parts);
+        Self { format, incarnations, items, weight, unseen_items, unseen_unknown, range, partitions }
     }
 }
 

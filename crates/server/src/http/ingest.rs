@@ -25,6 +25,6 @@ pub async fn ingest(
     })?;
     allow(&grant, Scope::Write, &tenant, Some(&stream))?;
     let body = app.bodies.take(&tenant, &headers, body, MAX_ENVELOPE).await?;
-    let reply = app.core.submit(Identity { tenant, stream, incarnation }, body).await?;
+    let reply = app.cores.submit(Identity { tenant, stream, incarnation }, body).await?;
     Ok(json(&reply))
 }

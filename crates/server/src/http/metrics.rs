@@ -70,13 +70,20 @@ pub async fn metrics(State(app): Shared, headers: HeaderMap) -> Result<Response,
     allow(&grant, Scope::Read, &grant.tenant, None)?;
     let selection =
         Selection { tenant: grant.tenant.clone(), streams: vec![Streams::Prefix(grant.stream_prefix.clone())] };
-    let (infos, log_bytes, trouble) = app
-        .core
+    let asked = app
+        .cores
         .ask(move |collector| (collector.streams(&selection), collector.log_bytes(), collector.trouble().is_some()))
         .await?;
+    let (mut infos, mut log_bytes, mut trouble) = (Vec::new(), 0, false);
+    for (more, bytes, is_full) in asked.answers {
+        infos.extend(more);
+        log_bytes += bytes;
+        trouble |= is_full;
+    }
+    infos.sort_by(|a, b| (&a.stream, a.incarnation).cmp(&(&b.stream, b.incarnation)));
     let mut text = Text::default();
-    service(&mut text, app.core.metrics(), &app.answered);
-    text.one("ucl_ready", "gauge", "1 while epochs are taken.", u8::from(app.core.is_ready()));
+    service(&mut text, app.cores.metrics(), &app.answered);
+    text.one("ucl_ready", "gauge", "1 while epochs are taken.", u8::from(app.cores.is_ready()));
     text.one("ucl_log_bytes", "gauge", "Bytes of the log on disk.", log_bytes);
     text.one("ucl_disk_trouble", "gauge", "1 while the disk is full.", u8::from(trouble));
     streams(&mut text, infos);

@@ -28,7 +28,7 @@ use serde::Serialize;
 use ucl_link::Name;
 
 use crate::config::Config;
-use crate::core::Core;
+use crate::cores::Cores;
 use crate::tokens::{Grant, Scope, Tokens};
 use body::Room;
 use export::Exports;
@@ -38,7 +38,7 @@ use rate::Rates;
 
 /// Data that handlers share.
 pub struct App {
-    pub core: Core,
+    pub cores: Cores,
     pub tokens: Tokens,
     pub config: Config,
     /// Memory for bodies.
@@ -49,11 +49,11 @@ pub struct App {
 }
 
 impl App {
-    pub fn new(core: Core, tokens: Tokens, config: Config) -> Self {
+    pub fn new(cores: Cores, tokens: Tokens, config: Config) -> Self {
         let bodies = Room::new(config.body_bytes);
         let rates = Rates::new(config.max_requests);
         let exports = Exports::default();
-        Self { core, tokens, config, bodies, exports, rates, answered: Answered::default() }
+        Self { cores, tokens, config, bodies, exports, rates, answered: Answered::default() }
     }
 }
 
@@ -107,7 +107,7 @@ async fn healthz() -> &'static str {
 }
 
 async fn readyz(State(app): Shared) -> Result<&'static str, Problem> {
-    if app.core.is_ready() {
+    if app.cores.is_ready() {
         Ok("ready\n")
     } else {
         Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the collector is not open"))

@@ -50,6 +50,7 @@ impl From<CoreError> for Problem {
         match error {
             CoreError::Busy | CoreError::UnderWay => Self::busy(detail),
             CoreError::Unavailable(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, detail).later(5),
+            CoreError::OnNats => Self::new(StatusCode::CONFLICT, detail),
             CoreError::Rejected(_) => Self::bad_request(detail),
             CoreError::Collector(_) => Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail),
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use axum::http::{HeaderMap, StatusCode};
-use ucl_collector::{CollectorError, Selection, Slice, Snapshot, Streams, TimeRange};
+use ucl_collector::{Selection, Slice, Snapshot, Streams, TimeRange};
 use ucl_link::{Clock, Name, NameError};
 use ucl_streams::Format;
 
@@ -12,7 +12,7 @@ use super::params::Params;
 use super::problem::Problem;
 use super::time;
 use super::{App, allow};
-use crate::core::CoreError;
+use crate::cores::PartitionsJson;
 use crate::tokens::Scope;
 
 /// A question about some streams.
@@ -30,6 +30,8 @@ pub struct Counts {
     /// The format that the keys of all streams have.
     pub format: Format,
     pub range: Option<TimeRange>,
+    /// The partitions that these are of; `None` for all streams.
+    partitions: Option<PartitionsJson>,
 }
 
 impl Counts {
@@ -38,7 +40,8 @@ impl Counts {
     }
 
     pub fn about(&self, slice: &Slice<'_>) -> AboutJson {
-        AboutJson::new(&self.format, self.snapshot.totals(), self.range.zip(slice.coverage()))
+        let range = self.range.zip(slice.coverage());
+        AboutJson::new(&self.format, self.snapshot.totals(), range, self.partitions.clone())
     }
 }
 
@@ -97,8 +100,7 @@ impl<'a> Question<'a> {
 
     /// The counts, if the keys of all streams have one format.
     pub async fn counts(&self) -> Result<Counts, Problem> {
-        let selection = self.selection.clone();
-        let mut snapshot = self.app.core.ask(move |collector| collector.snapshot(&selection)).await?.map_err(failed)?;
+        let (mut snapshot, partitions) = self.app.cores.snapshot(&self.selection).await?;
         if let Some(format) = self.params.one("format")? {
             snapshot.retain(|part| part.format == format);
         }
@@ -113,12 +115,8 @@ impl<'a> Question<'a> {
         }
         // An agent may send any text.
         let format = formats.first().and_then(|text| text.parse().ok()).unwrap_or(Format::Lines);
-        Ok(Counts { snapshot, format, range: self.range })
+        Ok(Counts { snapshot, format, range: self.range, partitions })
     }
-}
-
-pub fn failed(error: CollectorError) -> Problem {
-    CoreError::from(error).into()
 }
 
 /// Runs what takes long where nothing else waits for it.

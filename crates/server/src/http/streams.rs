@@ -10,8 +10,9 @@ use ucl_collector::{EpochInfo, Part, StreamInfo};
 use ucl_link::{Clock, Identity, Incarnation, Times, Unseen};
 
 use super::problem::Problem;
-use super::question::{Question, blocking, failed};
+use super::question::{Question, blocking};
 use super::{Shared, json};
+use crate::cores::{Answers, PartitionsJson};
 use crate::tokens::Scope;
 
 /// Streams in an answer, at most.
@@ -131,6 +132,9 @@ struct StreamsJson {
     streams: Vec<StreamJson>,
     /// Value of `after` for the streams that follow; `None` if there are none.
     next: Option<String>,
+    /// The partitions that the answer is about, if this collector has a part of the streams.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partitions: Option<PartitionsJson>,
 }
 
 /// `GET /v1/{tenant}/streams`
@@ -146,14 +150,10 @@ pub async fn streams(
     let wants_check = question.params.parsed("self_check")?.unwrap_or(false);
     let after = question.params.one("after")?.map(place).transpose()?;
     let selection = question.selection.clone();
-    let (infos, snapshot) = app
-        .core
-        .ask(move |collector| {
-            let snapshot = wants_check.then(|| collector.snapshot(&selection)).transpose();
-            snapshot.map(|snapshot| (collector.streams(&selection), snapshot))
-        })
-        .await?
-        .map_err(failed)?;
+    let Answers { answers, about: partitions } = app.cores.ask(move |collector| collector.streams(&selection)).await?;
+    let mut infos = answers.concat();
+    infos.sort_by(|a, b| (&a.stream, a.incarnation).cmp(&(&b.stream, b.incarnation)));
+    let snapshot = if wants_check { Some(app.cores.snapshot(&question.selection).await?.0) } else { None };
     let answer = blocking(move || {
         let mut streams = StreamJson::all(infos, Clock::wall_ms());
         if let Some(snapshot) = snapshot {
@@ -169,7 +169,7 @@ pub async fn streams(
         }
         let next = streams.get(n - 1).filter(|_| streams.len() > n).map(StreamJson::place);
         streams.truncate(n);
-        StreamsJson { streams, next }
+        StreamsJson { streams, next, partitions }
     });
     Ok(json(&answer.await?))
 }
@@ -197,7 +197,7 @@ pub async fn delete(
         return Err(Problem::bad_request("name what to delete as `stream`; `stream=*` is all of them"));
     }
     let selection = question.selection.clone();
-    let deleted = app.core.ask(move |collector| collector.delete(&selection)).await?.map_err(failed)?;
+    let deleted = app.cores.try_ask(move |collector| collector.delete(&selection)).await?.answers.concat();
     for identity in &deleted {
         tracing::info!(%identity, "deleted by request");
     }
