@@ -28,8 +28,23 @@ pub struct Broker {
 impl Broker {
     /// Starts a broker alone.
     pub fn start(program: &Path, folder: &Path) -> Self {
-        let port = free_port();
-        Self::with(program, folder, port, "")
+        Self::with(program, folder, free_port(), "")
+    }
+
+    /// Starts a broker that lets in a collector, and an agent of the default tenant.
+    pub fn start_guarded(program: &Path, folder: &Path) -> Self {
+        let agent =
+            r#"publish: ["ucl.v1.default.>", "ucl.ask.v1.default.>", "$JS.API.STREAM.NAMES"], subscribe: "_INBOX.>""#;
+        let users = format!(
+            "authorization {{ users: [\n  {{ user: collector, password: c }}\n  {{ user: agent, password: a, permissions: {{ \
+             {agent} }} }}\n] }}\n"
+        );
+        Self::with(program, folder, free_port(), &users)
+    }
+
+    /// The address for a user.
+    pub fn url_of(&self, user: &str, password: &str) -> String {
+        format!("nats://{user}:{password}@127.0.0.1:{}", self.port)
     }
 
     /// Starts three brokers that know each other.

@@ -190,3 +190,27 @@ fn three_brokers_go_on_as_two() {
     check(&folder, &[&collector], &streams);
     drop(agents);
 }
+
+/// The broker decides who sends for which tenant.
+#[test]
+fn an_agent_needs_no_more_than_its_own_subjects() {
+    for program in programs() {
+        let folder = folder();
+        let broker = Broker::start_guarded(&program, &folder.path().join("broker"));
+        let serve = format!("--nats {} --partitions 2 --own 0,1", broker.url_of("collector", "c"));
+        let collector = Collector::start(&folder, "collector", &serve);
+        let url = broker.url_of("agent", "a");
+        let mut streams = vec![Written::new(&folder, "a")];
+        let agent = streams[0].agent(&folder, &url);
+        write(&mut streams, 3);
+        check(&folder, &[&collector], &streams);
+        drop(agent);
+        let other = format!("agent --to {url} --tenant other --stream b --state other --follow a.txt");
+        let mut other = folder.command(&other);
+        let other = other.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn();
+        let other = Process(other.unwrap());
+        pause(3_000);
+        assert!(other.end().contains("not delivered yet"));
+        check(&folder, &[&collector], &streams);
+    }
+}

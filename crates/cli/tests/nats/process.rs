@@ -1,7 +1,7 @@
 //! Collectors and agents as processes, and what they have counted.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -21,11 +21,15 @@ impl Drop for Process {
 }
 
 impl Process {
-    /// Asks it to end, and waits until it did.
-    pub fn end(mut self) {
-        let sent = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status().unwrap();
-        assert!(sent.success());
+    /// Asks it to end, waits until it did, and returns what it printed.
+    pub fn end(mut self) -> String {
+        self.signal("-TERM");
+        let mut text = String::new();
+        if let Some(mut out) = self.0.stdout.take() {
+            out.read_to_string(&mut text).unwrap();
+        }
         self.0.wait().unwrap();
+        text
     }
 
     pub fn signal(&self, signal: &str) {
