@@ -49,6 +49,9 @@
 //!
 //! * Before training has seen the present mixture of keys: a fresh network answers about half the
 //!   scale for every key.
+//! * Where training collapses: the network gives every key nearly the same, or nothing, while the
+//!   loss looks fine. It is found by the [`Outputs`], reported in the [`TrainReport`], and trained
+//!   again from other weights.
 //! * Signed sketches: a frequency may exceed the scale and is then cut to it.
 //! * The equivariant term is a mean over all keys of very small numbers and ends far below the
 //!   measurement term, so its pull is weak: on Retail (64KB, one seed) AAE is 20.6 with it and 20.5
@@ -90,6 +93,7 @@ mod matmul;
 #[cfg(feature = "network")]
 mod network;
 mod normalise;
+mod outputs;
 #[cfg(feature = "network")]
 mod plan;
 mod problem;
@@ -112,6 +116,7 @@ pub use absent::{Encoded, Solver};
 pub use checkpoint::{CheckpointError, Contents};
 pub use config::{Config, ConfigError, MAX_PARAMETERS, MAX_SIZE, Shape};
 pub use normalise::scale;
+pub use outputs::Outputs;
 pub use problem::{Problem, ProblemError, Snapshot};
 #[cfg(feature = "network")]
 pub use solver::{Encoded, Solver};

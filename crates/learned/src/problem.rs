@@ -25,7 +25,8 @@ pub struct Problem<'a> {
     pub columns: &'a Columns,
     /// True if the key of each column is hot: evicted from the heavy part after it was hit again.
     pub hot: &'a [bool],
-    /// Last snapshots, in any order.
+    /// Last snapshots, the newest at the end: by that one it is told whether the network has
+    /// collapsed.
     pub window: &'a [Snapshot<'a>],
     /// Smallest weight of an item; 1 if items are counted.
     pub smallest_weight: f64,

@@ -126,6 +126,15 @@ impl Solver {
         self.adam.grow(self.parameters.len());
     }
 
+    /// Draws all weights again, as for a new network, and forgets the optimiser's moments.
+    pub(crate) fn draw_again(&mut self) {
+        let blocks = self.layout.blocks_in(self.parameters.len());
+        self.parameters.clear();
+        self.layout.grow(&mut self.parameters, blocks, &mut self.rng);
+        self.adam = Adam::default();
+        self.adam.grow(self.parameters.len());
+    }
+
     /// Encodes the counters of one snapshot.
     pub fn encode(&self, counters: &[f64]) -> Result<Encoded, ProblemError> {
         let (found, expected) = (counters.len(), self.shape.counters());

@@ -4,10 +4,14 @@ use std::time::Instant;
 
 use crate::adam::Adam;
 use crate::loss::{Context, Workspace, add_gradient};
+use crate::outputs::Outputs;
 use crate::problem::{Problem, ProblemError};
 use crate::solver::Solver;
 use crate::system::{Sample, System, normalise_window};
 use crate::training::{Cancel, EpochReport, Keep, Losses, Stop, TrainBudget, TrainReport};
+
+/// A network that collapses is trained again from other weights, so often at most.
+const MOST_RESTARTS: usize = 3;
 
 /// Weights and optimiser: what is kept of the best epoch.
 #[derive(Clone)]
@@ -22,6 +26,11 @@ impl Solver {
     /// Keys that arrived since the last call extend the last bucket or open a new one; with shared
     /// buckets no parameter is added or reset. The same solver state, problem and budget give the
     /// same result on any number of threads (rayon's current pool is used).
+    ///
+    /// If the outputs for the newest (last) snapshot show that the network has collapsed
+    /// ([`Outputs::collapsed`]), new weights are drawn and trained with the whole budget, up to
+    /// three times. The report tells how often; if even the last weights collapsed, its outputs
+    /// say so.
     pub fn train(
         &mut self,
         problem: &Problem<'_>,
@@ -29,18 +38,42 @@ impl Solver {
         cancel: &Cancel,
     ) -> Result<TrainReport, ProblemError> {
         problem.validate(self.shape)?;
+        let start = Instant::now();
         let samples = normalise_window(self.shape, problem);
-        if samples.is_empty() || problem.columns.is_empty() {
-            return Ok(TrainReport { epochs: Vec::new(), steps: 0, best: None, stop: Stop::Nothing });
-        }
+        let newest = problem.window.last().filter(|_| !samples.is_empty() && !problem.columns.is_empty());
+        let Some(newest) = newest else { return Ok(TrainReport::of(Stop::Nothing)) };
         let system = System::new(self.shape, problem.columns, problem.hot);
-        self.grow(system.keys);
-        // Rows of samples no wider than needed: a window of five snapshots should not pay for 32.
-        Ok(match self.config.batch.min(samples.len()) {
-            0..=8 => self.run::<8>(&system, &samples, budget, cancel),
-            9..=16 => self.run::<16>(&system, &samples, budget, cancel),
-            _ => self.run::<32>(&system, &samples, budget, cancel),
-        })
+        let mut restarts = 0;
+        loop {
+            self.grow(system.keys);
+            let before = self.steps();
+            // Rows of samples no wider than needed: a window of five snapshots should not pay for
+            // 32.
+            let mut report = match self.config.batch.min(samples.len()) {
+                0..=8 => self.run::<8>(&system, &samples, budget, cancel),
+                9..=16 => self.run::<16>(&system, &samples, budget, cancel),
+                _ => self.run::<32>(&system, &samples, budget, cancel),
+            };
+            let mut x = vec![0.0; system.keys];
+            self.decode(&self.encode(newest.counters)?, &mut x)?;
+            let outputs = Outputs::of(problem.columns, newest.counters, &x);
+            (report.outputs, report.restarts, report.time) = (Some(outputs), restarts, start.elapsed());
+            let again = outputs.collapsed()
+                && self.is_grown_up(before + report.steps as u64, samples.len())
+                && report.stop != Stop::Cancelled;
+            if !again || restarts == MOST_RESTARTS {
+                return Ok(report);
+            }
+            self.draw_again();
+            restarts += 1;
+        }
+    }
+
+    /// Whether so many steps are as many epochs over a window of so many snapshots as the patience
+    /// allows for one improvement: a younger network has not collapsed, it has not begun.
+    fn is_grown_up(&self, steps: u64, snapshots: usize) -> bool {
+        let steps_an_epoch = snapshots.div_ceil(self.config.batch);
+        steps >= self.config.patience.saturating_mul(steps_an_epoch) as u64
     }
 
     fn run<const LANES: usize>(
@@ -55,7 +88,7 @@ impl Solver {
         let mut work = Workspace::<LANES>::new(&context);
         let mut gradients = vec![0.0; parameters.len()];
         let mut kept = Kept { parameters: parameters.clone(), adam: adam.clone() };
-        let mut report = TrainReport { epochs: Vec::new(), steps: 0, best: None, stop: Stop::Epochs };
+        let mut report = TrainReport::of(Stop::Epochs);
         let mut order: Vec<&Sample> = samples.iter().collect();
         let mut lowest = f64::INFINITY;
         for epoch in 0..budget.epochs {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
+use crate::outputs::Outputs;
 
 /// Limits of one call of [`Solver::train`](crate::Solver::train), and which weights it keeps.
 ///
@@ -94,6 +95,22 @@ pub struct TrainReport {
     pub best: Option<usize>,
     /// Reason why training ended.
     pub stop: Stop,
+    /// What the outputs for the newest snapshot say of the trained network; `None` if there was
+    /// nothing to train on.
+    pub outputs: Option<Outputs>,
+    /// Number of times that the network had collapsed and was trained again from new weights. The
+    /// fields above are about the last training.
+    pub restarts: usize,
+    /// Duration of the call.
+    pub time: Duration,
+}
+
+impl TrainReport {
+    /// A report of no epochs.
+    #[cfg(feature = "network")]
+    pub(crate) fn of(stop: Stop) -> Self {
+        Self { epochs: Vec::new(), steps: 0, best: None, stop, outputs: None, restarts: 0, time: Duration::ZERO }
+    }
 }
 
 /// Report of one epoch.

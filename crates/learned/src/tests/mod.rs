@@ -1,4 +1,6 @@
-//! Gradients against finite differences of a second, naive implementation.
+//! Gradients against finite differences of a second, naive implementation, and networks that have
+//! collapsed.
 
+mod collapse;
 mod gradient;
 mod reference;
