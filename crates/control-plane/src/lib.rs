@@ -60,5 +60,5 @@ pub use series::{Change, EpochCounts, Series};
 pub use settings::{Settings, SettingsError};
 pub use state::{ControlState, Counting, DeltaState, Earlier, Model};
 pub use tally::Tally;
-pub use view::{BoundKind, Estimate, LIKELY, Peek, QueryView, Source};
+pub use view::{BoundKind, Estimate, LIKELY, NetworkQuery, Peek, QueryView, Source};
 pub use window::{Snapshot, Window};

@@ -93,7 +93,7 @@ impl BoundedCount {
 }
 
 /// Half up, and nothing below zero.
-fn round(x: f64) -> u64 {
+pub(crate) fn round(x: f64) -> u64 {
     (x.max(0.0) + 0.5).floor() as u64
 }
 

@@ -60,6 +60,24 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Returns the settings that train the network along the stream, as the window slides: four
+    /// times per window, each time for a quarter of the network's epochs. So a snapshot has had as
+    /// many epochs when it leaves the window as in one training of the whole window.
+    ///
+    /// ```
+    /// use ucl_control_plane::Settings;
+    /// let online = Settings { window: 128, ..Settings::default() }.online();
+    /// assert_eq!((online.train_every, online.train_budget.unwrap().epochs), (Some(32), 75));
+    /// ```
+    #[must_use]
+    pub fn online(self) -> Self {
+        const PARTS: usize = 4;
+        let whole = TrainBudget::whole(&self.learned);
+        let budget = TrainBudget { epochs: whole.epochs.div_ceil(PARTS), ..whole };
+        let train_every = Some(self.window.div_ceil(PARTS).max(1) as u64);
+        Self { train_every, train_budget: Some(budget), ..self }
+    }
+
     /// How long one training may take: what was asked for, or all that the network's configuration
     /// allows.
     pub(crate) fn budget(&self) -> TrainBudget {

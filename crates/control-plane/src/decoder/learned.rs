@@ -1,9 +1,10 @@
 //! The paper's decoder: a network that trains itself on the window, with no ground truth.
 //!
 //! Training is triggered by the number of cuts, never by time, and continues from the last weights
-//! as the window slides and keys arrive. Until a model is ready, and while a row left out tells
-//! that the classic decoder does better ([`judge`](super::judge)), the control plane answers by the
-//! classic one, and says so.
+//! as the window slides and keys arrive. Until a model is ready, while a row left out tells that
+//! the classic decoder does better ([`judge`](super::judge)), and if the network's outputs show that
+//! it has collapsed ([`Outputs`](ucl_learned::Outputs)), the control plane answers by the classic
+//! one, and says so.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -38,7 +39,8 @@ pub struct KnownKey {
 /// # Ok::<(), ucl_learned::ConfigError>(())
 /// ```
 pub struct Learned {
-    solver: Solver,
+    /// Views share it; training goes on with a copy while one does.
+    solver: Arc<Solver>,
     budget: TrainBudget,
     cancel: Cancel,
     history: Vec<TrainReport>,
@@ -64,7 +66,7 @@ impl Learned {
             Fallback::WhenBetter => Judge::new(shape, &config, seed),
             Fallback::WhenUntrained => None,
         };
-        let solver = Solver::new(shape, config, seed)?;
+        let solver = Arc::new(Solver::new(shape, config, seed)?);
         Ok(Self {
             solver,
             budget,
@@ -93,6 +95,7 @@ impl Learned {
         let judge = twin.and_then(|twin| Judge::of(twin, shape, &settings.learned));
         let sound = twins == judged && judge.is_some() == judged;
         ensure(sound, || "the network's twin is missing, superfluous or of another kind".into())?;
+        let solver = Arc::new(solver);
         let budget = settings.budget();
         let cancel = Cancel::default();
         let history = Vec::new();
@@ -121,7 +124,8 @@ impl Learned {
         let smallest_weight = smallest_weight.max(1) as f64;
         let hot: Vec<bool> = known.iter().map(|key| key.hot).collect();
         let problem = Problem { columns, hot: &hot, window: &snapshots, smallest_weight };
-        self.history.push(self.solver.train(&problem, self.budget, &self.cancel)?);
+        let solver = Arc::make_mut(&mut self.solver);
+        self.history.push(solver.train(&problem, self.budget, &self.cancel)?);
         self.settled = true;
         if let Some(judge) = &mut self.judge {
             let least: Vec<f64> = known.iter().map(|key| key.least).collect();
@@ -171,7 +175,7 @@ impl Learned {
     }
 
     /// Returns true if the network should answer: trained, and not worse than the classic decoder
-    /// as far as can be told.
+    /// as far as a row left out can tell.
     pub fn is_trusted(&self) -> bool {
         self.is_ready() && !self.verdict.is_some_and(|verdict| verdict.prefers_classic())
     }
@@ -186,10 +190,15 @@ impl Learned {
         &self.solver
     }
 
+    /// The network, for whoever asks it later.
+    pub(crate) fn shared(&self) -> Arc<Solver> {
+        Arc::clone(&self.solver)
+    }
+
     /// A copy to be trained elsewhere, which ends early once `stop` is set.
     pub fn for_training(&self, stop: Arc<AtomicBool>) -> Self {
         Self {
-            solver: self.solver.clone(),
+            solver: self.shared(),
             budget: self.budget,
             cancel: stop.into(),
             history: self.history.clone(),

@@ -2,20 +2,38 @@
 
 use ucl_data_plane::Geometry;
 use ucl_equations::Workspace;
+use ucl_learned::Outputs;
 
 use super::ControlPlane;
 use crate::appended::Appended;
 use crate::decoder::classic::Classic;
+use crate::decoder::judge::Fallback;
 use crate::decoder::learned::Learned;
 use crate::decoder::{DecodeError, Decoder, DecoderKind, LinearSystem, refine};
 use crate::delta::Delta;
 use crate::key_state::RaisedFloors;
 use crate::settings::{Settings, SettingsError};
+use crate::view::NetworkAtCut;
 
 pub(crate) enum Mode {
     Classic(Classic),
     Learned { network: Box<Learned>, fallback: Classic },
     Delta(Delta),
+}
+
+/// What a snapshot decoder made of a system.
+struct Decoded {
+    x: Vec<f64>,
+    by: DecoderKind,
+    fallback: bool,
+    network: Option<NetworkAtCut>,
+    outputs: Option<Outputs>,
+}
+
+impl Decoded {
+    fn by_classic(classic: &mut Classic, system: &LinearSystem<'_>) -> Result<Self, DecodeError> {
+        Ok(Self { x: classic.decode(system)?, by: classic.kind(), fallback: false, network: None, outputs: None })
+    }
 }
 
 /// What a snapshot decoder made of the counters.
@@ -29,6 +47,10 @@ pub(crate) struct DecodedSnapshot {
     pub answered_by: DecoderKind,
     /// True if that is another decoder than the configured one.
     pub fallback: bool,
+    /// The network, if it was asked.
+    pub network: Option<NetworkAtCut>,
+    /// What its outputs say of it, also if it did not answer.
+    pub outputs: Option<Outputs>,
 }
 
 impl Mode {
@@ -46,21 +68,23 @@ impl Mode {
     }
 
     /// Decodes counters by the snapshot decoder; which one answered, and whether as a fallback.
-    fn decode(
-        &mut self,
-        settings: &Settings,
-        system: &LinearSystem<'_>,
-    ) -> Result<(Vec<f64>, DecoderKind, bool), DecodeError> {
+    fn decode(&mut self, settings: &Settings, system: &LinearSystem<'_>) -> Result<Decoded, DecodeError> {
         match self {
-            Self::Classic(classic) => Ok((classic.decode(system)?, classic.kind(), false)),
-            Self::Learned { network, .. } if answers(network, settings.decoder) => {
-                let mut x = network.decode(system)?;
-                if settings.decoder == DecoderKind::Refined {
-                    x = refine(system, &x, &settings.em, &mut Workspace::default())?;
+            Self::Classic(classic) => Decoded::by_classic(classic, system),
+            Self::Learned { network, fallback } => {
+                let x = if network.is_ready() { Some(network.decode(system)?) } else { None };
+                let outputs = x.as_ref().map(|x| Outputs::of(system.columns, system.counters, x));
+                match x.filter(|_| answers(network, settings, outputs.as_ref())) {
+                    Some(mut x) => {
+                        let at_cut = NetworkAtCut { solver: network.shared(), counters: system.counters.to_vec() };
+                        if settings.decoder == DecoderKind::Refined {
+                            x = refine(system, &x, &settings.em, &mut Workspace::default())?;
+                        }
+                        Ok(Decoded { x, by: settings.decoder, fallback: false, network: Some(at_cut), outputs })
+                    }
+                    None => Ok(Decoded { fallback: true, outputs, ..Decoded::by_classic(fallback, system)? }),
                 }
-                Ok((x, settings.decoder, false))
             }
-            Self::Learned { fallback, .. } => Ok((fallback.decode(system)?, fallback.kind(), true)),
             Self::Delta(_) => unreachable!("delta decodes epochs"),
         }
     }
@@ -72,10 +96,11 @@ pub(crate) fn fallback_of(geometry: Geometry, settings: &Settings) -> Classic {
     Classic::new(kind, settings.em).expect("a classic kind")
 }
 
-/// Whether the network answers. The refined decoder takes from it what EM can use, so it needs no
-/// verdict.
-fn answers(network: &Learned, decoder: DecoderKind) -> bool {
-    if decoder == DecoderKind::Refined { network.is_ready() } else { network.is_trusted() }
+/// Whether a network that is ready answers. The refined decoder takes from it what EM can use, so
+/// it needs no verdict.
+fn answers(network: &Learned, settings: &Settings, outputs: Option<&Outputs>) -> bool {
+    let collapsed = settings.fallback == Fallback::WhenBetter && outputs.is_some_and(Outputs::collapsed);
+    settings.decoder == DecoderKind::Refined || (network.is_trusted() && !collapsed)
 }
 
 impl ControlPlane {
@@ -93,8 +118,8 @@ impl ControlPlane {
         let lowers = self.appended.lowers(&self.segment, lower);
         let geometry = self.segment.config().shape.geometry();
         let system = LinearSystem { columns: &columns, geometry, counters: &counters, known: &lowers };
-        let (decoded, answered_by, fallback) = self.mode.decode(&self.settings, &system)?;
-        let (appended, estimates) = self.appended.split(decoded);
-        Ok(DecodedSnapshot { estimates, appended, lowers, answered_by, fallback })
+        let Decoded { x, by: answered_by, fallback, network, outputs } = self.mode.decode(&self.settings, &system)?;
+        let (appended, estimates) = self.appended.split(x);
+        Ok(DecodedSnapshot { estimates, appended, lowers, answered_by, fallback, network, outputs })
     }
 }

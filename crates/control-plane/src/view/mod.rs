@@ -2,6 +2,7 @@
 
 mod likely;
 mod moment;
+mod network;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,10 +10,13 @@ use std::sync::Arc;
 use ucl_data_plane::bloom::offered_keys;
 use ucl_data_plane::{Config, EMPTY_ABOVE, FULL_ABOVE, HeavyKind, LEAST_CUTS, ReportRule};
 use ucl_equations::ColumnId;
+use ucl_learned::Outputs;
 
 pub use self::likely::LIKELY;
 use self::likely::LikelyRanges;
 pub use self::moment::Peek;
+pub use self::network::NetworkQuery;
+pub(crate) use self::network::{NetworkAtCut, Unbounded};
 use crate::decoder::DecoderKind;
 use crate::plane::least;
 use crate::probable::{MedianBound, PROBABILITY};
@@ -35,7 +39,8 @@ pub enum Source {
     Exact,
     /// The configured decoder.
     Decoded,
-    /// A classic decoder, because the learned one is not ready or predicts a row left out worse.
+    /// A classic decoder, because the learned one is not ready, has collapsed, or predicts a row left
+    /// out worse.
     Fallback,
     /// The key was never reported: 0 for the sketch part, as in the paper.
     Unknown,
@@ -129,6 +134,9 @@ pub struct QueryView {
     series: Series,
     check: Check,
     likely: LikelyRanges,
+    /// What a trained decoder said, and the network behind it.
+    unbounded: Option<Arc<Unbounded>>,
+    outputs: Option<Outputs>,
     /// Keys that went through the filter.
     passed: usize,
     /// Keys that the filter had lost, or may have lost, that became known all the same.
@@ -403,7 +411,8 @@ impl QueryView {
         self.decoder
     }
 
-    /// The decoder that answered: another than the configured one while the network is not ready.
+    /// The decoder that answered: another than the configured one while the network is not ready, has
+    /// collapsed, or is judged to be worse.
     pub fn answered_by(&self) -> DecoderKind {
         self.answered_by
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use ucl_data_plane::mirrored::Pieces;
 use ucl_data_plane::{CutTotals, Report, ReportSink};
+use ucl_learned::Outputs;
 
 use super::likely::LikelyRanges;
-use super::{QueryView, SegmentAtCut, Source, unknown_upper, upper_bounds};
+use super::{NetworkAtCut, QueryView, SegmentAtCut, Source, Unbounded, unknown_upper, upper_bounds};
 use crate::decoder::DecoderKind;
 use crate::exports::{Exports, KnownKeys, Registered};
 use crate::heavy::{HeavyMirror, Held};
@@ -16,7 +17,7 @@ use crate::open_epoch::{EpochChanges, OpenEpoch};
 use crate::plane::{ControlPlane, Fault, Mode};
 use crate::probable::MedianBound;
 use crate::registry::{KeyId, Registry};
-use crate::sealed::{BoundedCount, Past};
+use crate::sealed::{BoundedCount, Past, Sealed};
 use crate::segment::{ReportError, Segment};
 use crate::self_check::Check;
 use crate::series::Series;
@@ -98,6 +99,9 @@ struct Sketch {
     series: Series,
     check: Check,
     likely: LikelyRanges,
+    /// The network, if it was asked, and the number of its first column of the open segment.
+    network: Option<(NetworkAtCut, usize)>,
+    outputs: Option<Outputs>,
 }
 
 impl ControlPlane {
@@ -237,13 +241,17 @@ impl ControlPlane {
             series,
             check,
             likely,
+            network: None,
+            outputs: None,
         })
     }
 
     /// Other decoders: the counters as they are, with those of appended segments.
     fn decode_counters_at(&mut self, moment: &Moment) -> Result<Sketch, Fault> {
         let CutTotals { sketch_weight, smallest_weight, .. } = moment.totals;
-        let decoded = self.decode_snapshot(&moment.counters, &moment.raised, smallest_weight)?;
+        let mut decoded = self.decode_snapshot(&moment.counters, &moment.raised, smallest_weight)?;
+        let first_column = decoded.lowers.len() - decoded.estimates.len();
+        let network = decoded.network.take().map(|network| (network, first_column));
         let mut past = Arc::clone(&self.past);
         if !decoded.appended.is_empty() {
             Arc::make_mut(&mut past).sealed.extend_from_slice(decoded.appended.as_slice());
@@ -265,12 +273,16 @@ impl ControlPlane {
             series: Series::default(),
             check,
             likely: LikelyRanges::Guaranteed,
+            network,
+            outputs: decoded.outputs,
         })
     }
 
     /// From sketch parts to whole answers.
-    fn answers(&self, moment: Moment, sketch: Sketch) -> QueryView {
+    fn answers(&self, moment: Moment, mut sketch: Sketch) -> QueryView {
         let (mut records, sources) = self.sketch_counts(&moment, &sketch);
+        let network = sketch.network.take();
+        let unbounded = network.map(|network| Arc::new(self.unbounded(network, &moment, &sketch)));
         let Moment { registry, heavy, exports, counters, totals, .. } = moment;
         // Segments before the open one have guaranteed bounds only.
         let one_segment = sketch.past.sealed.is_empty() && sketch.past.since_weight() == 0;
@@ -322,10 +334,32 @@ impl ControlPlane {
             series: sketch.series,
             check: sketch.check,
             likely,
+            unbounded,
+            outputs: sketch.outputs,
             passed: self.segment.columns().len().saturating_sub(found_again),
             found_again,
             epochs: self.cuts + 1,
         }
+    }
+
+    /// What a trained decoder said of each key, and how to ask its network again.
+    fn unbounded(&self, (network, first): (NetworkAtCut, usize), moment: &Moment, sketch: &Sketch) -> Unbounded {
+        let keys = || (0..moment.registry.len() as u32).map(KeyId);
+        let sealed = |key: KeyId| {
+            let part = |sealed: &Arc<Sealed>| sealed.part(key, moment.registry.identity_of(key)).estimate;
+            sketch.past.sealed.iter().map(part).sum()
+        };
+        let mut held: Vec<u64> = keys().map(sealed).collect();
+        moment.heavy.iter().for_each(|slot| held[slot.key.0 as usize] += slot.count);
+        for slot in sketch.past.held_before() {
+            let held = &mut held[slot.key.0 as usize];
+            *held = held.saturating_sub(slot.count);
+        }
+        let decoded = keys().map(|key| {
+            let column = self.segment.column_of(key)?.0 as usize;
+            Some(((first + column) as u32, sketch.estimates[column]))
+        });
+        Unbounded::new(network, decoded, held)
     }
 
     /// What each key has in the open segment and in those before it, and where that comes from.
