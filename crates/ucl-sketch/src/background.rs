@@ -13,6 +13,7 @@ use std::sync::mpsc::{Receiver as Channel, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use rayon::ThreadPoolBuilder;
 use ucl_control_plane::{ControlPlane, Settings};
 use ucl_data_plane::{Config, Opening, Report, ReportSink};
 #[cfg(feature = "state")]
@@ -207,7 +208,14 @@ fn drain(channel: &Channel<Vec<u8>>, shared: &Arc<Shared>, mut receiver: Receive
                 trainer = control.training_job(Arc::clone(&shared.stop)).and_then(|job| {
                     let shared = Arc::clone(shared);
                     let train = move || {
-                        let trained = job.run();
+                        // The results are the same on any number of threads, and whoever inserts
+                        // needs one, too.
+                        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+                        let pool = ThreadPoolBuilder::new().num_threads(cores.saturating_sub(1).max(1)).build();
+                        let trained = match pool {
+                            Ok(pool) => pool.install(|| job.run()),
+                            Err(_) => job.run(),
+                        };
                         lock(&shared.control).install(trained);
                     };
                     // Without a thread this training is left out: the classic decoder answers, and

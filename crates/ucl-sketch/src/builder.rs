@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::marker::PhantomData;
 
 use serde::{Deserialize, Serialize};
-use ucl_control_plane::{DecoderKind, Settings, SettingsError};
+use ucl_control_plane::{DecoderKind, Fallback, Settings, SettingsError};
 use ucl_data_plane::{Base, Config, ConfigError, CounterBits, Hashing, HeavyKind, KeyFormat, ReportRule, Seed, Shape};
 use ucl_wire::WireError;
 
@@ -262,6 +262,13 @@ impl<K: Key> Builder<K> {
     /// Sets the number of snapshots that the learned decoder trains on (default: 128).
     pub fn window(mut self, snapshots: usize) -> Self {
         self.settings.window = snapshots;
+        self
+    }
+
+    /// Sets when a classic decoder answers in place of the network (default: while the network is
+    /// not trained, and whenever it is judged to be worse).
+    pub fn fallback(mut self, fallback: Fallback) -> Self {
+        self.settings.fallback = fallback;
         self
     }
 
