@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use ucl_lab::plot::{check_name, plot};
-use ucl_lab::{Experiment, Job, Method, Options, Recording, Registry, Row, Spread, Summary, measure};
+use ucl_lab::{
+    Experiment, Job, Method, Options, Recording, Registry, Row, Spread, Summary, Training, Unbounded, measure,
+};
 use ucl_sketch::{Base, Bytes, CounterBits, HeavyKind, ReportRule, Shape};
 use ucl_streams::Source;
 use ucl_streams::process::peak_resident_bytes;
@@ -108,6 +110,14 @@ pub struct Args {
     /// Number of snapshots that the learned decoder trains on [default: 128].
     #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Methods")]
     window: Option<usize>,
+
+    /// When the network trains: `final` (once, at the end of the stream, on its last window) or
+    /// `online` (along the stream, as the window slides and keys arrive).
+    ///
+    /// online trains four times per window, each time for a quarter of --epochs, and continues from
+    /// the weights before. A method without a network has no training.
+    #[arg(long, value_name = "WHEN", default_value = "final", value_parser = training, help_heading = "Methods")]
+    training: Training,
 
     /// Largest number of training epochs [default: 300].
     #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Methods")]
@@ -257,6 +267,7 @@ fn options(args: &Args) -> Options {
         expected_keys: args.expected_keys,
         window: args.window,
         uplink: args.uplink,
+        training: args.training,
         code_bits: args.code_bits,
         iterations: args.iterations,
         epochs: args.epochs,
@@ -286,9 +297,11 @@ fn read(args: &Args) -> anyhow::Result<Recording> {
     Ok(stream)
 }
 
+const COLUMNS: usize = 14;
+
 /// The table, with what has to be said about it.
 fn report(stream: &Recording, rows: &[Row], args: &Args) -> String {
-    let header = [
+    let header: [&str; COLUMNS] = [
         "method",
         "memory",
         "AAE",
@@ -310,8 +323,12 @@ fn report(stream: &Recording, rows: &[Row], args: &Args) -> String {
     let keys = show::count(stream.truth().distinct() as u64);
     let map = show::bytes(stream.truth().exact_map_bytes());
     let mut text = format!("{}: {items} items, {keys} keys; an exact hash map takes {map}\n\n", stream.name());
-    text += &show::table(&header, &right, summaries.iter().map(cells));
+    let lines = summaries.iter().flat_map(|summary| std::iter::once(cells(summary)).chain(unbounded(summary)));
+    text += &show::table(&header, &right, lines);
     let mut notes: Vec<String> = Vec::new();
+    if summaries.iter().any(|summary| unbounded(summary).is_some()) {
+        notes.push(UNBOUNDED.to_owned());
+    }
     if let Some(peak) = peak_resident_bytes() {
         let peak = show::bytes(peak);
         notes.push(format!("Peak memory of the process: {peak}, including the stream and its exact counts."));
@@ -326,6 +343,7 @@ fn report(stream: &Recording, rows: &[Row], args: &Args) -> String {
         if let Some(error) = summary.error() {
             notes.push(format!("{who} failed: {error}."));
         }
+        notes.extend(collapses(summary).map(|told| format!("{who}: {told}.")));
         if let Some(decoder) = &first.answered_by {
             notes.push(format!("{who} was decoded by {decoder}: there was no snapshot to train on."));
         }
@@ -338,18 +356,55 @@ fn report(stream: &Recording, rows: &[Row], args: &Args) -> String {
     text
 }
 
+/// What the second line of a method with a network means.
+const UNBOUNDED: &str = "\
+\"unbounded\": the network's own answers, before they are put within the guaranteed bounds. The bounds hide much of \
+a network's error.";
+
+/// The text of a figure.
+type Text = fn(Spread) -> String;
+
+fn mean(spread: Spread) -> String {
+    show::figure(spread.mean)
+}
+
+/// An error, with its spread over the seeds; that of a single seed is nothing to show.
+fn error(summary: &Summary<'_>) -> Text {
+    if summary.seeds() == 1 {
+        return mean;
+    }
+    |spread| format!("{} ± {}", show::figure(spread.mean), show::figure(spread.deviation))
+}
+
+fn cell(summary: &Summary<'_>, figure: impl Fn(&Row) -> Option<f64>, text: Text) -> String {
+    summary.spread(figure).map_or_else(|| "-".to_owned(), text)
+}
+
+/// The errors of a network without bounds, in the same columns.
+fn unbounded(summary: &Summary<'_>) -> Option<Vec<String>> {
+    summary.first().unbounded?;
+    let figures: [fn(Unbounded) -> f64; 5] =
+        [|of| of.aae, |of| of.are, |of| of.wmrd, |of| of.entropy_error, |of| of.entropy_error_all_keys];
+    let mut cells = vec!["  unbounded".to_owned(), String::new()];
+    cells.extend(figures.map(|figure| cell(summary, |row| row.unbounded.map(figure), error(summary))));
+    cells.resize(COLUMNS, String::new());
+    Some(cells)
+}
+
+/// How often networks collapsed, over all seeds.
+fn collapses(summary: &Summary<'_>) -> Option<String> {
+    let restarts = summary.total(|row| row.restarts.map(|restarts| restarts as u64));
+    let collapsed = summary.total(|row| row.collapsed.map(u64::from));
+    let networks = show::counted(summary.seeds() as u64, "network");
+    (restarts + collapsed > 0).then(|| {
+        format!("of {networks}, {collapsed} had collapsed at the end; trained again after a collapse: {restarts} times")
+    })
+}
+
 fn cells(summary: &Summary<'_>) -> Vec<String> {
     let row = summary.first();
-    let cell = |figure: fn(&Row) -> Option<f64>, text: fn(Spread) -> String| {
-        summary.spread(figure).map_or_else(|| "-".to_owned(), text)
-    };
-    let mean = |spread: Spread| show::figure(spread.mean);
-    // The spread of a single seed is nothing to show.
-    let error: fn(Spread) -> String = if summary.seeds() > 1 {
-        |spread| format!("{} ± {}", show::figure(spread.mean), show::figure(spread.deviation))
-    } else {
-        mean
-    };
+    let error = error(summary);
+    let cell = |figure: fn(&Row) -> Option<f64>, text: Text| cell(summary, figure, text);
     vec![
         row.method.clone(),
         show::bytes(row.memory_used.unwrap_or(row.memory_budget)),
@@ -378,6 +433,10 @@ fn interval(text: &str) -> Result<Interval, String> {
         Ok(0) | Err(_) => Err("give a number of items, at least 1, or 'none'".into()),
         Ok(items) => Ok(Interval(Some(items))),
     }
+}
+
+fn training(text: &str) -> Result<Training, String> {
+    text.parse()
 }
 
 fn bytes_per_item(text: &str) -> Result<f64, String> {

@@ -203,6 +203,21 @@ fn the_report_rule_can_be_chosen() {
     assert!(refused.contains("the report rules are paper, new, refresh, rotate and generations"), "{refused}");
 }
 
+/// The judge prefers EM on a stream this short; whoever insists gets the network.
+#[test]
+fn the_network_answers_if_one_insists() {
+    let folder = Folder::new();
+    let command = "count zipf:1.1:20000:3000 --seed 1 --memory 8KB --mode learned --interval 1000 --json";
+    let decoder = |more: &str| folder.run(&format!("{command} {more}")).json()["decoder"].clone();
+    assert_eq!(decoder(""), "em");
+    assert_eq!(decoder("--insist"), "learned");
+    let refused = folder.run("count zipf:1.1:100 --insist").failed(2);
+    assert!(refused.contains("--insist is for --mode learned"), "{refused}");
+    folder.run("count zipf:1.1:1000:100 --mode learned --save state").fine();
+    let contradicts = folder.run("count zipf:1.1:1000:100 --resume state --insist").failed(2);
+    assert!(contradicts.contains("was made without --insist"), "{contradicts}");
+}
+
 #[test]
 fn json_has_exactly_these_fields() {
     let folder = Folder::with("words", words());

@@ -181,6 +181,41 @@ fn plots() {
     assert!(String::from_utf8(folder.read("errors.svg")).unwrap().starts_with("<svg"));
 }
 
+/// The network's own answers stand below those within the bounds, and in JSON beside them.
+#[test]
+fn a_network_has_a_second_line_without_bounds() {
+    let folder = Folder::new();
+    let command =
+        "eval zipf:1.1:6000:900 --memory 4KB --method ucl-learned,ucl-em --epochs 3 --window 6 --interval 1000";
+    let text = folder.run(command).fine();
+    let lines: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with("unbounded")).collect();
+    assert_eq!(lines.len(), 1, "EM has no second line: {text}");
+    assert!(text.contains("the network's own answers, before they are put within the guaranteed bounds"), "{text}");
+    let rows = objects(folder.run(&format!("{command} --json")));
+    let (bounded, unbounded) = (rows[0]["aae"].as_f64().unwrap(), rows[0]["unbounded"]["aae"].as_f64().unwrap());
+    assert!(bounded < unbounded, "three epochs are no training: {bounded} {unbounded}");
+    assert_eq!((rows[0]["restarts"].clone(), rows[1].get("unbounded")), (0.into(), None));
+}
+
+/// Along the stream the network is trained as often as the window slides by a quarter.
+#[test]
+fn training_along_the_stream() {
+    let folder = Folder::new();
+    let epochs = |training: &str| {
+        let command =
+            "eval zipf:1.1:16000:900 --memory 4KB --method ucl-learned --epochs 8 --window 8 --interval 1000 --json";
+        let rows = objects(folder.run(&format!("{command} {training}")));
+        assert_eq!(rows[0]["bound_violations"], 0);
+        rows[0]["train_epochs"].as_u64().unwrap()
+    };
+    assert_eq!(epochs(""), 8);
+    assert_eq!(epochs("--training final"), 8);
+    // Sixteen cuts, a training at every second one, each of a quarter of the epochs.
+    assert_eq!(epochs("--training online"), 8 * 2);
+    let refused = folder.run("eval zipf:1.1:100 --training sometimes").failed(2);
+    assert!(refused.contains("there are online (along the stream) and final (once, at its end)"), "{refused}");
+}
+
 #[test]
 fn no_snapshot_to_train_on() {
     let run = Folder::new().run("eval zipf:1.1:400:50 --method ucl-learned --memory 8KB");
@@ -193,7 +228,7 @@ fn what_is_wrong_with_the_command_line() {
     let folder = Folder::new();
     let failed = |args: &str| folder.run(&format!("eval zipf:1.1:100 {args}")).failed(2);
     insta::assert_snapshot!(failed("--method cm,nope"), @r#"
-    ucl: invalid value 'nope' for '--method <NAME>': there is no method 'nope'; there are ucl-learned, ucl-refined, ucl-lsqr, ucl-lsmr, ucl-omp, ucl-map, ucl-em, ucl-delta, ucl-cm, ucl-exact, flowcache, sample, cm, cu, cs, asketch, elastic, univmon, nitro, lcm, lcs, flowradar, pr, seq, hist, lss, nitro-line, lcm-trained, lcs-trained, lcm-rnn, lcs-rnn, exact-map, send-keys, and 'all'
+    ucl: invalid value 'nope' for '--method <NAME>': there is no method 'nope'; there are ucl-learned, ucl-refined, ucl-lsqr, ucl-lsmr, ucl-omp, ucl-map, ucl-em, ucl-delta, ucl-cm, ucl-exact, flowcache, sample, cm, cu, cs, asketch, elastic, univmon, nitro, lcm, lcs, flowradar, pr, seq, hist, lss, nitro-line, cs-alike, lcs-alike, lcm-trained, lcs-trained, lcm-rnn, lcs-rnn, elastic-sum, exact-map, send-keys, and 'all'
 
     For more information, try '--help'.
     "#);
@@ -266,7 +301,7 @@ fn no_method_fits() {
 fn the_list_of_methods() {
     let folder = Folder::new();
     insta::assert_snapshot!(folder.run("methods").fine(), @r#"
-    ucl-learned  UCL-sketch with the self-trained network, trained once at the end on the last window (UCL-sketch, section "Training Strategy")
+    ucl-learned  UCL-sketch with the self-trained network, at the end or along the stream: --training (UCL-sketch, section "Training Strategy")
     ucl-refined  UCL-sketch decoded by EM that starts from the network's output (this project)
     ucl-lsqr     UCL-sketch decoded by least squares (LSQR) (Paige and Saunders, ACM TOMS 1982)
     ucl-lsmr     UCL-sketch decoded by least squares (LSMR), as PR-sketch does (Fong and Saunders, SIAM J. Sci. Comput. 2011; Sheng et al., PR-Sketch, VLDB 2021)
@@ -293,10 +328,13 @@ fn the_list_of_methods() {
     hist         HistSketch, its frequency part: a table of hot keys, shared counters, and OMP (He et al., ICDE 2023)
     lss          locality-sensitive sketch, in part: keys of like size share a bucket, and its mean answers (Fu et al., INFOCOM 2020)
     nitro-line   NitroSketch that updates one counter in 128, for always line rate (Liu et al., SIGCOMM 2019)
+    cs-alike     Count Sketch with an error: half of the rows sign all keys alike (the public code of the UCL-sketch paper)
+    lcs-alike    learned Count Sketch with the same error: half of the rows sign all keys alike (the public code of the UCL-sketch paper)
     lcm-trained  learned Count-Min with an oracle trained on the first tenth of the stream (Hsu et al., ICLR 2019; Jiang et al., ICLR 2020)
     lcs-trained  learned Count Sketch with an oracle trained on the first tenth of the stream (Hsu et al., ICLR 2019; Jiang et al., ICLR 2020)
     lcm-rnn      lcm with a two-layer recurrent network run before each item, for its cost in time (UCL-sketch, section "Processing Speed")
     lcs-rnn      lcs with a two-layer recurrent network run before each item, for its cost in time (UCL-sketch, section "Processing Speed")
+    elastic-sum  Elastic Sketch fed the total of every key in ascending order, instead of the stream (the public code of the UCL-sketch paper)
     exact-map    an exact hash map where the stream is seen, whatever it takes: the right tool where it fits (a yardstick)
     send-keys    every key sent as it is, and counted elsewhere: no memory here, all of it uplink (a yardstick)
     "#);
@@ -304,7 +342,7 @@ fn the_list_of_methods() {
     assert_eq!(rows.len(), folder.run("methods").out.lines().count());
     assert_eq!((&rows[0]["name"], &rows[0]["baseline"]), (&"ucl-learned".into(), &false.into()));
     let variants = rows.iter().filter(|row| row["variant"] == true).count();
-    assert_eq!(variants, 6, "selected by name only");
+    assert_eq!(variants, 9, "selected by name only");
 }
 
 /// A sample keeps to the uplink that it is given, and short codes send less than whole keys.

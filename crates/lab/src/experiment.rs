@@ -22,6 +22,8 @@ const SPEED_PASSES: usize = 5;
 const SPEED_TIME: Duration = Duration::from_millis(500);
 /// Queries that are timed, at most.
 const QUERIES: usize = 1_000_000;
+/// The same, of queries that run the network.
+const BUCKET_QUERIES: usize = 20_000;
 
 /// Methods, budgets and seeds to measure.
 ///
@@ -107,6 +109,7 @@ pub fn measure(method: &Method, stream: &Recording, budget: usize, seed: u64, op
     let mut measured = measure_accuracy(method, stream, budget, seed, options);
     if let Some(system) = &measured.system {
         measured.row.query_mops = query_speed(system.as_ref(), stream);
+        measured.row.bucket_query_mops = bucket_query_speed(system.as_ref(), stream);
         match insert_speed(method, stream, request) {
             Ok(mops) => measured.row.insert_mops = Some(mops),
             Err(error) => {
@@ -171,6 +174,8 @@ fn accuracy(
     let extras = system.extras();
     row.train_seconds = extras.train_seconds;
     row.train_epochs = extras.train_epochs;
+    row.restarts = extras.restarts;
+    row.collapsed = extras.collapsed;
     row.decode_ms = extras.decode_ms;
     row.self_check = extras.self_check;
     row.uplink_bytes = extras.uplink_bytes;
@@ -190,6 +195,7 @@ fn accuracy(
 /// Holds the answers for all keys of the stream against the truth.
 fn judge(system: &dyn System, stream: &Recording, row: &mut Row) {
     let mut meter = ErrorMeter::default();
+    let mut unbounded = None::<ErrorMeter>;
     let mut bounded = 0u64;
     let mut violations = 0u64;
     let mut width = 0u128;
@@ -198,6 +204,9 @@ fn judge(system: &dyn System, stream: &Recording, row: &mut Row) {
     for (key, truth) in stream.truth().iter() {
         let answer = system.estimate(key);
         meter.add(truth, answer.estimate);
+        if let Some(estimate) = system.unbounded(key) {
+            unbounded.get_or_insert_default().add(truth, estimate);
+        }
         if let Some((lower, upper)) = answer.bounds {
             bounded += 1;
             violations += u64::from(!(lower..=upper).contains(&truth));
@@ -214,6 +223,7 @@ fn judge(system: &dyn System, stream: &Recording, row: &mut Row) {
     row.wmrd = Some(errors.wmrd);
     row.entropy_error = Some(errors.entropy_error);
     row.entropy_error_all_keys = Some(errors.entropy_error_all_keys);
+    row.unbounded = unbounded.map(|meter| meter.errors().into());
     row.bound_violations = (bounded > 0).then_some(violations);
     row.bound_width = (bounded > 0).then(|| width as f64 / bounded as f64);
     row.coverage = (asked > 0).then(|| known as f64 / asked as f64);
@@ -226,6 +236,13 @@ fn query_speed(system: &dyn System, stream: &Recording) -> Option<f64> {
         black_box(system.estimate(key).estimate);
         asked += 1;
     }
+    mops(asked, start.elapsed())
+}
+
+fn bucket_query_speed(system: &dyn System, stream: &Recording) -> Option<f64> {
+    let asked = stream.items().min(BUCKET_QUERIES as u64);
+    let start = Instant::now();
+    black_box(system.ask_network(&mut stream.batch().keys().take(BUCKET_QUERIES))?);
     mops(asked, start.elapsed())
 }
 

@@ -53,6 +53,6 @@ pub mod systems;
 pub use experiment::{Experiment, Job, Measured, measure};
 pub use recording::Recording;
 pub use registry::{Method, Registry, UnknownMethod};
-pub use row::Row;
+pub use row::{Row, Unbounded};
 pub use summary::{Spread, Summary};
-pub use system::{Answer, Extras, Options, Pass, Request, System, SystemError};
+pub use system::{Answer, Extras, Options, Pass, Request, System, SystemError, Training};

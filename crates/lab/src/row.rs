@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use ucl_streams::metrics::Errors;
 
 /// Result of one method on one stream, with one budget and one seed.
 ///
-/// All fields are always there in JSON, `null` where the method has nothing to say; only `error`
-/// and `answered_by` appear when there is one.
+/// All fields are always there in JSON, `null` where the method has nothing to say; only those about
+/// a network, `error` and `answered_by` appear when there is something to tell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Name of the method.
@@ -36,6 +37,10 @@ pub struct Row {
     /// Absolute error of the entropy by the authors' code, whose shares are of all keys.
     #[serde(default)]
     pub entropy_error_all_keys: Option<f64>,
+    /// Errors of a trained decoder's answers before they are put within the bounds; `None` for
+    /// other methods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unbounded: Option<Unbounded>,
     /// Share of the distinct keys that the control plane knows by name.
     pub coverage: Option<f64>,
     /// Number of keys whose true count is outside its bounds: a bug if not 0.
@@ -44,12 +49,21 @@ pub struct Row {
     pub bound_width: Option<f64>,
     /// Million inserts per second, from memory and without encoding.
     pub insert_mops: Option<f64>,
-    /// Million queries per second, over the items of the stream.
+    /// Million queries per second, over the items of the stream, of answers that are decoded.
     pub query_mops: Option<f64>,
+    /// Million queries per second by Algorithm 3: the network runs for the bucket of each key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bucket_query_mops: Option<f64>,
     /// Seconds of training.
     pub train_seconds: Option<f64>,
     /// Number of passes over the window in training.
     pub train_epochs: Option<usize>,
+    /// Number of times that the network collapsed in training and was trained again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<usize>,
+    /// Whether the network had collapsed when it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collapsed: Option<bool>,
     /// Milliseconds of decoding, without training.
     pub decode_ms: Option<f64>,
     /// Self-check: share of a row left out that the estimates predict wrongly.
@@ -86,6 +100,30 @@ pub struct Row {
     /// Error, if the method failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// Errors of the answers that a trained decoder gives before they are put within the bounds.
+///
+/// The bounds are often so tight that they hide a poor network, so it is judged by these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Unbounded {
+    /// Average absolute error.
+    pub aae: f64,
+    /// Average relative error.
+    pub are: f64,
+    /// Weighted mean relative difference.
+    pub wmrd: f64,
+    /// Absolute error of the entropy by the paper's formula.
+    pub entropy_error: f64,
+    /// Absolute error of the entropy by the authors' code.
+    pub entropy_error_all_keys: f64,
+}
+
+impl From<Errors> for Unbounded {
+    fn from(errors: Errors) -> Self {
+        let Errors { aae, are, wmrd, entropy_error, entropy_error_all_keys } = errors;
+        Self { aae, are, wmrd, entropy_error, entropy_error_all_keys }
+    }
 }
 
 impl Row {

@@ -75,6 +75,11 @@ impl<'a> Summary<'a> {
         Spread::of(self.rows.iter().filter_map(|row| figure(row)))
     }
 
+    /// Returns the sum of a number over the rows that have it.
+    pub fn total(&self, number: impl Fn(&Row) -> Option<u64>) -> u64 {
+        self.rows.iter().filter_map(|row| number(row)).sum()
+    }
+
     /// Total bound violations over all seeds.
     pub fn violations(&self) -> Option<u64> {
         self.rows.iter().filter_map(|row| row.bound_violations).reduce(|a, b| a + b)

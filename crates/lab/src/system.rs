@@ -52,6 +52,18 @@ pub trait System {
     /// Returns the answer for a key, after [`finish`](System::finish).
     fn estimate(&self, key: &[u8]) -> Answer;
 
+    /// Returns the answer of a trained decoder before it is put within the bounds; `None` for other
+    /// systems.
+    fn unbounded(&self, _key: &[u8]) -> Option<u64> {
+        None
+    }
+
+    /// Asks the network for each key, by the paper's Algorithm 3, and returns the sum of the answers;
+    /// `None` for systems without a network.
+    fn ask_network(&self, _keys: &mut dyn Iterator<Item = &[u8]>) -> Option<u64> {
+        None
+    }
+
     /// Returns whether the key is known by name; `None` for systems that store no names.
     fn knows(&self, _key: &[u8]) -> Option<bool> {
         None
@@ -82,6 +94,10 @@ pub struct Extras {
     pub train_seconds: Option<f64>,
     /// Number of passes over the training data.
     pub train_epochs: Option<usize>,
+    /// Number of times that the network collapsed in training and was trained again.
+    pub restarts: Option<usize>,
+    /// Whether the network had collapsed when it was asked.
+    pub collapsed: Option<bool>,
     /// Loss after each pass over the training data.
     pub losses: Vec<f64>,
     /// Number of trainable parameters, 4 bytes each.
@@ -172,9 +188,33 @@ pub struct Options {
     pub iterations: Option<usize>,
     /// Largest number of passes over the window in training.
     pub epochs: Option<usize>,
+    /// When the learned decoder trains.
+    pub training: Training,
     /// Configuration of the network and its loss, instead of the paper's. `epochs` takes
     /// precedence.
     pub learned: Option<ucl_sketch::learned::Config>,
+}
+
+/// When the learned decoder trains.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Training {
+    /// Once at the end of the stream, on the last window.
+    #[default]
+    Final,
+    /// Along the stream ([`Settings::online`](ucl_sketch::Settings::online)), and not at its end.
+    Online,
+}
+
+impl std::str::FromStr for Training {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "final" => Ok(Self::Final),
+            "online" => Ok(Self::Online),
+            _ => Err("there are online (along the stream) and final (once, at its end)".to_owned()),
+        }
+    }
 }
 
 /// Reason why a system has no answers.

@@ -2,6 +2,7 @@
 
 use ucl_data_plane::{ConfigError, KeyFormat, reserve};
 
+use crate::alike::AlikeCountSketch;
 use crate::augmented::AugmentedSketch;
 use crate::count_min::CountMin;
 use crate::count_sketch::CountSketch;
@@ -10,7 +11,7 @@ use crate::error::Error;
 use crate::flow_radar::FlowRadar;
 use crate::hist;
 use crate::keyed::Keyed;
-use crate::learned::{LearnedCountMin, LearnedCountSketch};
+use crate::learned::{AlikeLearnedCountSketch, LearnedCountMin, LearnedCountSketch};
 use crate::lss::LocalitySensitiveSketch;
 use crate::nitro::{EPSILON, Mode, NitroSketch, RARELY};
 use crate::plan::Plan;
@@ -281,6 +282,24 @@ pub const ENTRIES: &[Entry] = &[
         oracle: Oracle::None,
         variant: true,
         build: build!(plan, N => NitroSketch::new(plan, Mode::AlwaysLineRate { updates: 1 << 20, shift: RARELY })),
+    },
+    Entry {
+        name: "cs-alike",
+        about: "Count Sketch with an error: half of the rows sign all keys alike",
+        reference: "the public code of the UCL-sketch paper",
+        guarantees: Guarantees { weights_repeat: true, ..EXACT_IF_AMPLE },
+        oracle: Oracle::None,
+        variant: true,
+        build: build!(plan, N => AlikeCountSketch::new(plan)),
+    },
+    Entry {
+        name: "lcs-alike",
+        about: "learned Count Sketch with the same error: half of the rows sign all keys alike",
+        reference: "the public code of the UCL-sketch paper",
+        guarantees: Guarantees { weights_repeat: true, ..EXACT_IF_AMPLE },
+        oracle: Oracle::Ideal,
+        variant: true,
+        build: build!(plan, N => AlikeLearnedCountSketch::<N>::ideal(plan)),
     },
     Entry {
         name: "lcm-trained",

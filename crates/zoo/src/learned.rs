@@ -29,6 +29,7 @@
 use hashbrown::HashTable;
 use ucl_data_plane::{KeyHash, Memory};
 
+use crate::alike::AlikeRows;
 use crate::error::Error;
 use crate::oracle::{Regression, Rnn};
 use crate::paper;
@@ -41,6 +42,8 @@ const UNIQUE_PERCENT: usize = 50;
 
 /// Learned Count-Min.
 pub type LearnedCountMin<const N: usize> = LearnedSketch<N, CountMinRest>;
+/// Learned Count Sketch whose rows may sign all keys alike ([`crate::alike`]).
+pub type AlikeLearnedCountSketch<const N: usize> = LearnedSketch<N, AlikeRows>;
 /// Learned Count Sketch.
 pub type LearnedCountSketch<const N: usize> = LearnedSketch<N, CountSketchRest>;
 
@@ -119,7 +122,7 @@ impl<const N: usize, R: Rest> LearnedSketch<N, R> {
                 (buckets, plan.fit(rest, 4 * ROWS, 1, oracle_bytes + bucket.max(4 * ROWS + 4))?)
             }
         };
-        Ok(Self { unique: UniqueBuckets::new(buckets as usize), oracle, rest: R::new(width) })
+        Ok(Self { unique: UniqueBuckets::new(buckets as usize), oracle, rest: R::new(width, plan.seed) })
     }
 
     #[inline(always)]
@@ -252,8 +255,8 @@ impl<const N: usize> UniqueBuckets<N> {
 
 /// A sketch for the keys without a bucket.
 pub trait Rest: Clone + Send + 'static {
-    /// Creates 4 rows of this width.
-    fn new(width: u32) -> Self;
+    /// Creates 4 rows of this width. The seed is for what the rows draw beside the keys' hashes.
+    fn new(width: u32, seed: u64) -> Self;
     /// Adds an item.
     fn add(&mut self, hash: KeyHash, weight: u64) -> Result<(), Error>;
     /// Returns the count of a key.
@@ -277,7 +280,7 @@ pub trait Rest: Clone + Send + 'static {
 pub struct CountMinRest(UnsignedRows);
 
 impl Rest for CountMinRest {
-    fn new(width: u32) -> Self {
+    fn new(width: u32, _seed: u64) -> Self {
         Self(UnsignedRows::new(ROWS, width))
     }
 
@@ -323,7 +326,7 @@ pub struct CountSketchRest {
 }
 
 impl Rest for CountSketchRest {
-    fn new(width: u32) -> Self {
+    fn new(width: u32, _seed: u64) -> Self {
         Self { counters: SignedRows::new(ROWS, width, 0), weight: 0 }
     }
 

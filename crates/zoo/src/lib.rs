@@ -41,6 +41,7 @@
 //! # Ok::<(), ucl_zoo::Error>(())
 //! ```
 
+pub mod alike;
 pub mod augmented;
 mod catalogue;
 pub mod count_min;

@@ -3,6 +3,7 @@
 use std::num::NonZeroU64;
 
 use serde::Serialize;
+use ucl_sketch::learned::Outputs;
 use ucl_sketch::{Estimate, KeyId, Mode, QueryView, Seed, SelfCheck};
 use ucl_streams::metrics::ErrorMeter;
 use ucl_streams::{ExactCounts, Format};
@@ -74,6 +75,9 @@ pub struct Answer {
     pub over_time: Option<OverTime>,
     #[serde(rename = "skipped", serialize_with = "skipped_count", skip_serializing_if = "none_skipped")]
     pub skipped: Skipped,
+    /// Whether the decoder's network had collapsed.
+    #[serde(skip)]
+    pub collapsed: bool,
     #[serde(skip)]
     pub configured: &'static str,
     #[serde(skip)]
@@ -210,6 +214,7 @@ impl Answer {
             unexplained: view.unexplained(),
             over_time: None,
             skipped: Skipped::default(),
+            collapsed: view.outputs().is_some_and(Outputs::collapsed),
             configured: if view.counts_exactly() { Mode::Exact.name() } else { view.decoder().name() },
             never_reported: view.estimated_lost_keys(),
             or_more: view.filter_overflows(),

@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ucl_sketch::{
-    Base, Builder, Bytes, CounterBits, DecoderKind, Epochs, HeavyKind, KeyFormat, Mode, QueryView, ReportRule, Seed,
-    UclSketch, random_seed,
+    Base, Builder, Bytes, CounterBits, DecoderKind, Epochs, Fallback, HeavyKind, KeyFormat, Mode, QueryView,
+    ReportRule, Seed, UclSketch, random_seed,
 };
 use ucl_streams::{Format, Progress, ReadError, ReadSummary, Source, read};
 
@@ -75,6 +75,10 @@ pub struct Args {
     /// network's output. cm, lsmr, lsqr, omp and map are for comparison.
     #[arg(short, long, value_name = "NAME", help_heading = "Sketch")]
     decoder: Option<DecoderKind>,
+
+    /// Let the network answer even where em is judged to be better. Only for --mode learned.
+    #[arg(long, help_heading = "Sketch")]
+    insist: bool,
 
     /// Counters of the sketch: count-min, count-sketch (signed) or flowradar (a single array)
     /// [default: count-min].
@@ -273,6 +277,9 @@ impl Args {
         if let Some(bits) = self.code_bits {
             builder = builder.code_bits(bits);
         }
+        if self.insist {
+            builder = builder.fallback(Fallback::WhenUntrained);
+        }
         builder
     }
 
@@ -306,6 +313,12 @@ impl Args {
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     args.check_stdout()?;
+    if args.insist && args.resume.is_none() && args.mode() != Mode::Sketch(DecoderKind::Learned) {
+        return Err(Usage(
+            "--insist is for --mode learned: no other mode has a network that may be overruled".to_owned(),
+        )
+        .into());
+    }
     let stored = args.resume.as_deref().map(|path| resume::open(path, args)).transpose()?;
     let (seed, input) = match &stored {
         None => (args.seed.unwrap_or_else(|| random_seed().into()), args.input.clone()),

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use ucl_sketch::plan::{Request, default_expected_keys, plan};
-use ucl_sketch::{Config, CounterBits, DecoderKind, Epochs, KeyFormat, Mode, ReportRule, Shape, UclSketch};
+use ucl_sketch::{Config, CounterBits, DecoderKind, Epochs, Fallback, KeyFormat, Mode, ReportRule, Shape, UclSketch};
 use ucl_streams::Format;
 
 use super::Args;
@@ -104,6 +104,7 @@ pub fn open(path: &Path, args: &Args) -> anyhow::Result<Stored> {
         eprintln!("ucl: {}: hash functions: {warning}", path.display());
     }
     let mode = stored.sketch.mode();
+    let insists = stored.sketch.with_control(|control| control.settings().fallback == Fallback::WhenUntrained);
     let sketch = &stored.sketch;
     let config = stored.sketch.config();
     let file = path.display();
@@ -133,6 +134,11 @@ pub fn open(path: &Path, args: &Args) -> anyhow::Result<Stored> {
     let bits = |bits: CounterBits| bits.bits().to_string();
     same("counter-bits", args.counter_bits.map(bits), Some(bits(config.shape.counter_bits)))?;
     same("report-rule", args.report_rule.and_then(text), text(config.rule))?;
+    if args.insist && !insists {
+        let why =
+            "was made without --insist, so it cannot continue with it: leave the option out, or start a new count";
+        return Err(Usage(format!("{file} {why}")).into());
+    }
     same("seed", args.seed.and_then(text), text(config.seed))?;
     let Reading { format, weight, scale } = stored.reading.clone();
     let given = Reading {

@@ -37,13 +37,24 @@ pub fn more_keys(answer: &Answer) -> Option<String> {
     }
 }
 
-/// The decoder that answered for the one that was asked for.
+/// The decoder that answered for the one that was asked for, or a network that should not have.
 pub fn substitute(answer: &Answer) -> Option<String> {
     let decoder = answer.decoder;
     let configured = answer.configured;
-    let why = || format!("{decoder} answered instead of {configured}, which is not trained yet, or is less exact here");
-    (decoder != configured).then(why)
+    match (decoder != configured, answer.collapsed) {
+        (true, true) => {
+            Some(format!("{decoder} answered instead of {configured}, whose network collapsed: {COLLAPSED}"))
+        }
+        (true, false) => {
+            Some(format!("{decoder} answered instead of {configured}, which is not trained yet, or is less exact here"))
+        }
+        (false, true) => Some(format!("the network of {configured} collapsed: {COLLAPSED}")),
+        (false, false) => None,
+    }
 }
+
+/// What a collapse is.
+const COLLAPSED: &str = "it tells hardly any key from another";
 
 /// Weight that came with keys that nobody knows.
 pub fn unexplained(answer: &Answer) -> Option<String> {

@@ -177,6 +177,7 @@ impl Finding {
             ("bound_width", row.bound_width),
             ("insert_mops", row.insert_mops),
             ("query_mops", row.query_mops),
+            ("bucket_query_mops", row.bucket_query_mops),
             ("train_seconds", row.train_seconds),
             ("train_epochs", row.train_epochs.map(|n| n as f64)),
             ("decode_ms", row.decode_ms),
@@ -190,6 +191,15 @@ impl Finding {
             ("items", Some(row.items as f64)),
         ];
         figures.into_iter().for_each(|(name, figure)| finding.note(name, figure));
+        if let Some(unbounded) = &row.unbounded {
+            finding.note("unbounded_aae", unbounded.aae);
+            finding.note("unbounded_are", unbounded.are);
+            finding.note("unbounded_wmrd", unbounded.wmrd);
+            finding.note("unbounded_entropy_error", unbounded.entropy_error);
+            finding.note("unbounded_entropy_error_all_keys", unbounded.entropy_error_all_keys);
+        }
+        finding.note("restarts", row.restarts.map(|n| n as f64));
+        finding.note("collapsed", row.collapsed.map(|collapsed| f64::from(u8::from(collapsed))));
         if let Some(decoder) = &row.answered_by {
             finding.words.insert("answered_by".to_owned(), decoder.clone());
         }

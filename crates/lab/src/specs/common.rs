@@ -211,16 +211,28 @@ pub(super) fn seeds_note(outcomes: &[Outcome]) -> String {
     }
 }
 
-/// A method a row, a budget a column, for one figure on one dataset.
+/// A figure of the answers before they are put within the bounds.
+pub(super) fn unbounded(figure: &str) -> String {
+    format!("unbounded_{figure}")
+}
+
+/// A method a row, a budget a column, for one figure on one dataset. Trained decoders have a second
+/// row, for their answers before they are put within the bounds.
 pub(super) fn by_memory(outcomes: &[Outcome], dataset: &str, figure: &str, title: &str) -> Table {
     let here: Vec<Outcome> = outcomes.iter().filter(|outcome| outcome.label("dataset") == dataset).cloned().collect();
     let memories = values(&here, "memory");
     let header = std::iter::once("method").chain(memories.iter().copied());
     let mut table = Table::new(format!("{dataset}-{figure}"), format!("{title}, {dataset}"), header);
     for method in values(&here, "method") {
-        let cells =
-            memories.iter().map(|memory| Cell::from(mean(&here, &[("method", method), ("memory", memory)], figure)));
-        table.push(std::iter::once(Cell::from(method)).chain(cells));
+        let mut row = |name: String, figure: &str| {
+            let of = |memory: &&str| mean(&here, &[("method", method), ("memory", *memory)], figure);
+            let means: Vec<Option<f64>> = memories.iter().map(of).collect();
+            if means.iter().any(Option::is_some) {
+                table.push(std::iter::once(Cell::from(name)).chain(means.into_iter().map(Cell::from)));
+            }
+        };
+        row(method.to_owned(), figure);
+        row(format!("{method}, unbounded"), &unbounded(figure));
     }
     table
 }

@@ -35,7 +35,7 @@ pub fn methods() -> Vec<Method> {
         ucl!(
             "ucl-learned",
             Learned,
-            "UCL-sketch with the self-trained network, trained once at the end on the last window",
+            "UCL-sketch with the self-trained network, at the end or along the stream: --training",
             "UCL-sketch, section \"Training Strategy\""
         ),
         ucl!("ucl-refined", Refined, "UCL-sketch decoded by EM that starts from the network's output", "this project"),
@@ -92,6 +92,14 @@ pub fn methods() -> Vec<Method> {
         build: |request| Ok(Box::new(Sample::new(request))),
     });
     methods.extend(zoo::methods());
+    methods.push(Method {
+        name: "elastic-sum",
+        about: "Elastic Sketch fed the total of every key in ascending order, instead of the stream",
+        reference: "the public code of the UCL-sketch paper",
+        baseline: false,
+        variant: true,
+        build: |request| Ok(Box::new(Zoo::fed_totals("elastic", request)?)),
+    });
     methods.extend([
         Method {
             name: "exact-map",

@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use ucl_sketch::learned::Outputs;
 use ucl_sketch::{
     DecoderKind, Fallback, HeavyKind, KeyFormat, Memory, Mode, QueryView, ReportRule, Settings, Shape, UclSketch,
 };
 use ucl_streams::Batch;
 use ucl_zoo::paper;
 
-use crate::system::{Answer, Extras, Pass, Request, System, SystemError};
+use crate::system::{Answer, Extras, Pass, Request, System, SystemError, Training};
 
 /// [`UclSketch`] as a measured system, with its answers after the end of the stream.
 ///
-/// The learned decoder trains once, at the end, on the last window, as the paper's measurements do.
+/// The learned decoder trains once, at the end, on the last window, or along the stream
+/// ([`Training`]).
 pub struct Ucl {
     sketch: UclSketch,
     mode: Mode,
@@ -33,6 +35,9 @@ impl Ucl {
         settings.em.iterations = options.iterations.unwrap_or(settings.em.iterations);
         settings.learned = options.learned.clone().unwrap_or(settings.learned);
         settings.learned.epochs = options.epochs.unwrap_or(settings.learned.epochs);
+        if options.training == Training::Online && decoder.is_trained() {
+            settings = settings.online();
+        }
 
         let mut builder =
             UclSketch::builder().memory_bytes(request.budget).settings(settings.clone()).seed(request.seed.into());
@@ -97,22 +102,25 @@ impl Ucl {
         self.view.as_ref()
     }
 
+    /// Trains, if it was not trained along the stream, and notes what all trainings reported.
     fn train(&mut self) -> Result<(), SystemError> {
-        let start = Instant::now();
-        self.sketch.train()?;
-        let seconds = start.elapsed().as_secs_f64();
-        let losses: Option<Vec<f64>> = self.sketch.with_control(|control| {
-            let report = control.network()?.history().last()?;
-            Some(report.epochs.iter().map(|epoch| epoch.total).collect())
-        });
-        // Without a single snapshot nothing was trained.
-        if let Some(losses) = losses {
-            self.extras.train_seconds = Some(seconds);
-            self.extras.train_epochs = Some(losses.len());
-            self.extras.losses = losses;
-            self.extras.parameters =
-                self.sketch.with_control(|control| control.network().map(|network| network.solver().parameters()));
+        let online = self.sketch.with_control(|control| control.settings().train_every.is_some());
+        if !online {
+            self.sketch.train()?;
         }
+        let extras = &mut self.extras;
+        self.sketch.with_control(|control| {
+            let Some(network) = control.network() else { return };
+            let history = network.history();
+            // Without a single snapshot nothing was trained.
+            let Some(last) = history.last() else { return };
+            let epochs = || history.iter().flat_map(|report| &report.epochs);
+            extras.restarts = Some(history.iter().map(|report| report.restarts).sum());
+            extras.train_seconds = Some(history.iter().map(|report| report.time.as_secs_f64()).sum());
+            extras.train_epochs = Some(epochs().count());
+            extras.losses = last.epochs.iter().map(|epoch| epoch.total).collect();
+            extras.parameters = Some(network.solver().parameters());
+        });
         Ok(())
     }
 }
@@ -137,6 +145,7 @@ impl System for Ucl {
         let view = self.sketch.query_view()?;
         self.extras.decode_ms = Some((decoded_before + start.elapsed()).as_secs_f64() * 1e3);
         self.extras.self_check = view.self_check().map_err(ucl_sketch::Fault::from)?.map(|check| check.residual);
+        self.extras.collapsed = view.outputs().map(Outputs::collapsed);
         if decoder.is_some_and(|decoder| view.answered_by() != decoder) {
             self.extras.answered_by = Some(view.answered_by().name().to_owned());
         }
@@ -158,6 +167,15 @@ impl System for Ucl {
         let Some(view) = &self.view else { return Answer { estimate: 0, bounds: None } };
         let answer = view.estimate(key);
         Answer { estimate: answer.estimate, bounds: Some((answer.lower, answer.upper)) }
+    }
+
+    fn unbounded(&self, key: &[u8]) -> Option<u64> {
+        self.view.as_ref()?.unbounded(key)
+    }
+
+    fn ask_network(&self, keys: &mut dyn Iterator<Item = &[u8]>) -> Option<u64> {
+        let mut network = self.view.as_ref()?.network()?.ok()?;
+        Some(keys.filter_map(|key| network.estimate(key).ok()).sum())
     }
 
     fn knows(&self, key: &[u8]) -> Option<bool> {
