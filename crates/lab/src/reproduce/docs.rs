@@ -1,7 +1,7 @@
 //! Writes `docs/results.md` from stored results, and checks that it is up to date.
 //!
 //! A run with `--docs DIR` keeps what it measured in `DIR/results/SPEC.json`, and writes
-//! `DIR/results.md` and `DIR/figures` from all that is kept there. [`check`] does the same in
+//! `DIR/results.md`, `DIR/claims.md` and `DIR/figures` from all that is kept there. [`check`] does the same in
 //! memory and compares: a page that was not written from the kept data, or data that was measured
 //! by another definition of the experiment than the present one, is an error that names the command
 //! to run.
@@ -130,7 +130,7 @@ fn render(dir: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>, ReproduceError> {
     let mut page = "# Results\n\n\
         <!-- Written by `ucl reproduce … --docs docs` from docs/results; edit the specs in crates/lab/src/specs instead. -->\n\n\
         The paper's evaluation, rerun, and what goes past it. Every section names the command that measured it and the data it was measured on; what the paper \
-        prints stands beside ours. [The frontier](frontier.md) explains the last one in plain words.\n"
+        prints stands beside ours. [The frontier](frontier.md) explains the last one in plain words, and [the paper's claims](claims.md) are held against these figures one by one.\n"
         .to_owned();
     let mut files = Vec::new();
     for spec in specs::ALL {
@@ -170,5 +170,11 @@ fn render(dir: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>, ReproduceError> {
         }
     }
     files.insert(0, (dir.join("results.md"), page.into_bytes()));
+    // Unreadable results have failed above.
+    let stored = |name: &str| {
+        let kept = specs::find(name).ok().and_then(|spec| read(dir, spec).ok().flatten());
+        kept.map(|kept| kept.outcomes).unwrap_or_default()
+    };
+    files.insert(1, (dir.join("claims.md"), specs::claims::page(&stored).into_bytes()));
     Ok(files)
 }

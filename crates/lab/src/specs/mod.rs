@@ -3,15 +3,17 @@
 //! | spec | what | labels in the paper |
 //! |---|---|---|
 //! | [`accuracy-real`](accuracy_real) | errors against memory on the three real streams | `performance`, `entropy` |
+//! | [`retail-paper`](retail_paper) | Retail with the parameters that the paper prints | `entropy`, `tab:baseline_params`, `sketch_parameters` |
 //! | [`accuracy-zipf`](accuracy_zipf) | the same on Zipf 1.2 to 1.5 | `performance_zipf`, `entropy_zipf` |
 //! | [`throughput`] | inserts and queries a second, by key size | `throughput` |
 //! | [`convergence`] | the training loss | `fig:losses` |
+//! | [`online`] | the network trained along the stream | `model_parameters` |
 //! | [`drift`] | streams that change under way | `tab:burst` |
 //! | [`sensitivity`] | the network's settings | `bucket_ae`, `hd_ae`, `bucket_usage`, `hd_usage`, `model_parameters` |
 //! | [`ablation`] | parts of the loss and of the network taken away | `ablation_1`, `entropy_ab` |
 //! | [`recovery-cost`](recovery_cost) | decoding time and parameters by the number of keys | `ablation_2` |
 //! | [`equation-based`](equation_based) | the systems that solve equations | `fig:equation_sketch_performance`, `tab:eae_es`, … |
-//! | [`theory`] | lemmas and theorems beside what is measured | `lemma2`, `theorem2`, `theorem3`, `anlysis_table` |
+//! | [`theory`] | lemmas and theorems beside what is measured | `lemma2`, `theorem2`, `theorem3`, `theorem4`, `anlysis_table` |
 //! | [`changes`] | the sketch itself changes in mid-stream | "Robustness to Sketch Changes" |
 //! | [`frontier`] | accuracy against uplink against memory: past the paper | |
 //!
@@ -23,12 +25,15 @@ pub mod accuracy_real;
 pub mod accuracy_zipf;
 mod beside;
 pub mod changes;
+pub(crate) mod claims;
 mod common;
 pub mod convergence;
 pub mod drift;
 pub mod equation_based;
 pub mod frontier;
+pub mod online;
 pub mod recovery_cost;
+pub mod retail_paper;
 pub mod sensitivity;
 pub mod theory;
 pub mod throughput;
@@ -65,11 +70,13 @@ pub struct Presentation {
 }
 
 /// All experiments.
-pub const ALL: [&Spec; 12] = [
+pub const ALL: [&Spec; 14] = [
     &accuracy_real::SPEC,
+    &retail_paper::SPEC,
     &accuracy_zipf::SPEC,
     &throughput::SPEC,
     &convergence::SPEC,
+    &online::SPEC,
     &drift::SPEC,
     &sensitivity::SPEC,
     &ablation::SPEC,
