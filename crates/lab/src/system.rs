@@ -58,8 +58,8 @@ pub trait System {
         None
     }
 
-    /// Asks the network for each key, by the paper's Algorithm 3, and returns the sum of the answers;
-    /// `None` for systems without a network.
+    /// Asks the network for each key, by the paper's Algorithm 3, and returns the sum of the
+    /// answers; `None` for systems without a network.
     fn ask_network(&self, _keys: &mut dyn Iterator<Item = &[u8]>) -> Option<u64> {
         None
     }

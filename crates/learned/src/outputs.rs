@@ -8,13 +8,14 @@
 //!
 //! So we look at the outputs themselves, for the newest snapshot. A network has collapsed if
 //!
-//! - the sum of its outputs is less than half of what the counters hold (a trained network is within
+//! - the sum of its outputs is less than half of what the counters hold (a trained network is
+//! within
 //!   a few percent: the sum is the easiest thing to learn), or
 //! - its outputs hardly differ, their standard deviation being below a tenth of their mean, and the
 //!   counters differ by more than that.
 //!
-//! Kosarak, 64KB, the paper's shapes, without the equivariant term: seed 1 stops after 40 epochs with
-//! a loss of 0.020 and outputs of 5% of the sum. A sound network has 96% to 99%.
+//! Kosarak, 64KB, the paper's shapes, without the equivariant term: seed 1 stops after 40 epochs
+//! with a loss of 0.020 and outputs of 5% of the sum. A sound network has 96% to 99%.
 //!
 //! A poor network need not have collapsed: one that has not trained long enough has the right sum
 //! and outputs that differ, and still explains the counters no better than the same count for every

@@ -117,8 +117,8 @@ impl Cores {
         Ok(Answers { answers: answers?, about })
     }
 
-    /// The counts of a selection at the last cut of each of its streams, and the partitions they are
-    /// of.
+    /// The counts of a selection at the last cut of each of its streams, and the partitions they
+    /// are of.
     ///
     /// # Errors
     /// As [`Cores::try_ask`].

@@ -3,7 +3,8 @@
 //! An agent and a collector must not lose acknowledged data. They write through [`Storage`]: files
 //! that grow ([`Storage::append`], durable after [`Storage::sync`]) and files that change as a
 //! whole ([`Storage::replace`], atomic and durable). [`Folder`] is a folder on disk. [`Memory`] is
-//! for devices that have none. [`SimDisk`] simulates a disk for tests: it crashes at any write, tears unsynced data, and fills up.
+//! for devices that have none. [`SimDisk`] simulates a disk for tests: it crashes at any write,
+//! tears unsynced data, and fills up.
 //!
 //! ```
 //! use ucl_storage::{SimDisk, Storage};

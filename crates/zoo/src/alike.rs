@@ -1,10 +1,10 @@
 //! Count Sketch with rows that sign all keys alike: an error, rebuilt to explain printed figures.
 //!
 //! In the public code of the UCL-sketch paper the sign of a 4-byte key in a row does not depend on
-//! the key where the row's multiplier is even, that is, in every other row on average. Such a row is
-//! a row of a Count-Min: nothing cancels in it, and the median is far too high. The paper's figures
-//! for Count Sketch, for learned Count Sketch and for NitroSketch, which is a Count Sketch at these
-//! sizes, come from this code.
+//! the key where the row's multiplier is even, that is, in every other row on average. Such a row
+//! is a row of a Count-Min: nothing cancels in it, and the median is far too high. The paper's
+//! figures for Count Sketch, for learned Count Sketch and for NitroSketch, which is a Count Sketch
+//! at these sizes, come from this code.
 //!
 //! `cs-alike` and `lcs-alike` are our Count Sketch with that one thing changed: each row signs all
 //! keys alike with probability 1/2, drawn by the seed. Beside `cs` and `lcs` they show how much of

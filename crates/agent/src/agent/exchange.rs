@@ -6,7 +6,8 @@ use ucl_storage::Storage;
 use super::{Agent, INCARNATION};
 use crate::settings::AgentError;
 
-/// Times that the largest request is halved, at most: an epoch is sent whole, however small that is.
+/// Times that the largest request is halved, at most: an epoch is sent whole, however small that
+/// is.
 const MOST_HALVINGS: u32 = 20;
 
 /// What is known of the collector.

@@ -8,8 +8,8 @@
 //! Starts `ucl serve` as a process of its own, and this many identities over real connections. Each
 //! has a sketch of 16KB, sees keys of Zipf(1.1) over 8,641, and ends an epoch of 4,096 items every
 //! ten seconds, for this many seconds. Beside them run this many agents as processes (none if the
-//! number is left out), of which one is killed every second. Then asks again while nothing comes in, kills the collector
-//! and times how fast its log is read again.
+//! number is left out), of which one is killed every second. Then asks again while nothing comes
+//! in, kills the collector and times how fast its log is read again.
 
 mod killed;
 

@@ -2,9 +2,9 @@
 //!
 //! Training is triggered by the number of cuts, never by time, and continues from the last weights
 //! as the window slides and keys arrive. Until a model is ready, while a row left out tells that
-//! the classic decoder does better ([`judge`](super::judge)), and if the network's outputs show that
-//! it has collapsed ([`Outputs`](ucl_learned::Outputs)), the control plane answers by the classic
-//! one, and says so.
+//! the classic decoder does better ([`judge`](super::judge)), and if the network's outputs show
+//! that it has collapsed ([`Outputs`](ucl_learned::Outputs)), the control plane answers by the
+//! classic one, and says so.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -39,8 +39,8 @@ pub enum Source {
     Exact,
     /// The configured decoder.
     Decoded,
-    /// A classic decoder, because the learned one is not ready, has collapsed, or predicts a row left
-    /// out worse.
+    /// A classic decoder, because the learned one is not ready, has collapsed, or predicts a row
+    /// left out worse.
     Fallback,
     /// The key was never reported: 0 for the sketch part, as in the paper.
     Unknown,
@@ -411,8 +411,8 @@ impl QueryView {
         self.decoder
     }
 
-    /// The decoder that answered: another than the configured one while the network is not ready, has
-    /// collapsed, or is judged to be worse.
+    /// The decoder that answered: another than the configured one while the network is not ready,
+    /// has collapsed, or is judged to be worse.
     pub fn answered_by(&self) -> DecoderKind {
         self.answered_by
     }

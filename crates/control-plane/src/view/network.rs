@@ -11,9 +11,9 @@
 //! position = column of the key;   x = D(y, position / L);   answer = x[position % L] + heavy(key)
 //! ```
 //!
-//! That is [`QueryView::network`] and [`NetworkQuery::estimate`]. For the decoder `learned` it gives
-//! the number that [`QueryView::unbounded`] has stored, at the cost of a small matrix product per
-//! question.
+//! That is [`QueryView::network`] and [`NetworkQuery::estimate`]. For the decoder `learned` it
+//! gives the number that [`QueryView::unbounded`] has stored, at the cost of a small matrix product
+//! per question.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 //! Writes `docs/results.md` from stored results, and checks that it is up to date.
 //!
 //! A run with `--docs DIR` keeps what it measured in `DIR/results/SPEC.json`, and writes
-//! `DIR/results.md`, `DIR/claims.md` and `DIR/figures` from all that is kept there. [`check`] does the same in
-//! memory and compares: a page that was not written from the kept data, or data that was measured
-//! by another definition of the experiment than the present one, is an error that names the command
-//! to run.
+//! `DIR/results.md`, `DIR/claims.md` and `DIR/figures` from all that is kept there. [`check`] does
+//! the same in memory and compares: a page that was not written from the kept data, or data that
+//! was measured by another definition of the experiment than the present one, is an error that
+//! names the command to run.
 
 use std::path::{Path, PathBuf};
 

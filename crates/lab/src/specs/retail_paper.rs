@@ -136,7 +136,8 @@ mod tests {
         .unwrap()
     }
 
-    /// The paper prints 291.21 for Count-Min, 690.76 for Count Sketch and 742.85 for Elastic Sketch.
+    /// The paper prints 291.21 for Count-Min, 690.76 for Count Sketch and 742.85 for Elastic
+    /// Sketch.
     #[test]
     fn a_cause_counts_only_if_its_change_brings_the_figure_near() {
         let outcomes = [

@@ -15,7 +15,8 @@
 //!   weight, so every solution without negative counts has that norm, and no solution has a smaller
 //!   one. EM ends in one of them, which one depends on its start; the bound has to hold for all, so
 //!   the worst of many starts stands beside it.
-//! - **Theorem 4** gives the posterior mean of a count under a Gaussian prior. Beside it is what the
+//! - **Theorem 4** gives the posterior mean of a count under a Gaussian prior. Beside it is what
+//! the
 //!   mean of the true counts really is, among keys for which the formula says the same.
 
 use ucl_data_plane::bloom::expected_coverage;
@@ -209,8 +210,8 @@ fn theorem2(keys: usize, seed: u64) -> Result<Finding, String> {
     Ok(finding)
 }
 
-/// Theorem 4 in a Count-Min of 4 rows of 1,024 counters: how the true counts lie about the posterior
-/// mean that the formula gives.
+/// Theorem 4 in a Count-Min of 4 rows of 1,024 counters: how the true counts lie about the
+/// posterior mean that the formula gives.
 fn theorem4(law: &str, seed: u64) -> Finding {
     const ROWS: usize = 4;
     const WIDTH: usize = 1024;

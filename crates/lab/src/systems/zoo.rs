@@ -143,8 +143,8 @@ mod tests {
         assert_eq!(names, zoo);
     }
 
-    /// The variant is Elastic Sketch on a stream that has every key once, with its total, the smallest
-    /// first.
+    /// The variant is Elastic Sketch on a stream that has every key once, with its total, the
+    /// smallest first.
     #[test]
     fn fed_totals_are_the_stream_of_totals_in_ascending_order() {
         let stream = Recording::read(&["zipf:1.1:60000:6000".parse().unwrap()], &ReadOptions::default()).unwrap();

@@ -46,8 +46,8 @@ impl Broker {
     }
 
     /// Reads addresses with commas between them: `nats://HOST:PORT`, or `tls://` for an encrypted
-    /// connection. A user and password go before the host, as in `nats://user:password@host:4222`, or a
-    /// token, as in `nats://token@host:4222`.
+    /// connection. A user and password go before the host, as in `nats://user:password@host:4222`,
+    /// or a token, as in `nats://token@host:4222`.
     ///
     /// # Errors
     /// If one is not an address.

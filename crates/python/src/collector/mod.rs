@@ -109,7 +109,8 @@ impl Collector {
         })
     }
 
-    /// Returns the count of a key in each epoch of each stream, or with `step` in each step of time.
+    /// Returns the count of a key in each epoch of each stream, or with `step` in each step of
+    /// time.
     #[pyo3(signature = (key, *, step = None, stream = None, last = None, since = None, until = None, format = None))]
     fn series(
         &self,

@@ -1,10 +1,10 @@
 //! The paper's claims, one by one, beside the stored results of our experiments.
 //!
 //! A claim is *held* by a rule that is written here beside it, never by hand: the page is made from
-//! `docs/results` as [`results.md`](crate::reproduce::docs) is. Four systems that the paper compares
-//! with are unsound in its public code (Count Sketch and learned Count Sketch sign keys alike,
-//! NitroSketch is that Count Sketch, Elastic Sketch is fed key totals), so a claim may hold only
-//! against those. Each reason names the test that shows it.
+//! `docs/results` as [`results.md`](crate::reproduce::docs) is. Four systems that the paper
+//! compares with are unsound in its public code (Count Sketch and learned Count Sketch sign keys
+//! alike, NitroSketch is that Count Sketch, Elastic Sketch is fed key totals), so a claim may hold
+//! only against those. Each reason names the test that shows it.
 
 mod list;
 
