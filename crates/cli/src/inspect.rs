@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use ucl_sketch::state::{Section, Summary, read_file};
-use ucl_sketch::{Epochs, Mode, Seed, UclSketch};
+use ucl_sketch::{BloomKind, Epochs, Mode, Seed, UclSketch};
 
 use crate::show::{as_text, bytes, count, counted, print};
 use crate::stored::{Stored, earlier_hashes, key_bytes};
@@ -73,7 +73,9 @@ struct Sizes {
     width: u32,
     counter_bits: u32,
     bloom_bits: u32,
-    bloom_hashes: u8,
+    /// None where the filter has fingerprints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bloom_hashes: Option<u8>,
 }
 
 #[derive(Serialize)]
@@ -140,7 +142,7 @@ impl Inspected {
                 width: shape.width,
                 counter_bits: shape.counter_bits.bits(),
                 bloom_bits: shape.bloom_bits,
-                bloom_hashes: shape.bloom_hashes,
+                bloom_hashes: (shape.bloom != BloomKind::Recent).then_some(shape.bloom_hashes),
             },
             memory: parts(sketch.memory()),
             control_memory: parts(sketch.control_memory()),
@@ -184,7 +186,11 @@ impl Inspected {
         let heavy = shape.heavy;
         let slots = count(shape.slots);
         let key_bytes = &self.key_bytes;
-        let filter = format!("{} bits, {} per key", count(shape.bloom_bits), shape.bloom_hashes);
+        let bits = count(shape.bloom_bits);
+        let filter = match shape.bloom_hashes {
+            Some(hashes) => format!("{bits} bits, {hashes} per key"),
+            None => format!("{bits} bits, the latest {} keys", count(BloomKind::recent_keys(shape.bloom_bits))),
+        };
         if self.decoder == Mode::Exact.name() {
             line("slots", format!("{heavy}, {slots}, key bytes: {key_bytes}"));
             if shape.bloom_bits > 0 {
@@ -196,7 +202,7 @@ impl Inspected {
             let width = count(shape.width);
             line("counters", format!("{base}, {rows} × {width} of {} bits", shape.counter_bits));
             line("slots", format!("{heavy}, {slots}, vote ratio {}, key bytes: {key_bytes}", shape.vote_ratio));
-            line("Bloom filter", filter);
+            line(if shape.bloom_hashes.is_some() { "Bloom filter" } else { "filter" }, filter);
             line("report rule", self.report_rule.clone());
         }
         line("memory", sum(&self.memory));

@@ -158,14 +158,16 @@ fn text(lines: &[Line], scenario: &Scenario, distinct: u64) -> String {
     let dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let cells = |line: &Line| {
         let counters = line.rows.zip(line.width).zip(line.counter_bits);
-        let bloom = line.bloom_bits.zip(line.bloom_hashes);
         vec![
             line.mode.clone(),
             dash(line.interval.map(show::count).or((line.epochs == "by load").then(|| line.epochs.clone()))),
             show::bytes(line.memory),
             dash(line.slots.map(show::count)),
             dash(counters.map(|((rows, width), bits)| format!("{rows}×{} of {bits} bits", show::count(width)))),
-            dash(bloom.map(|(bits, hashes)| format!("{}, {hashes} a key", show::bytes((bits / 8) as usize)))),
+            dash(line.bloom_bits.map(|bits| {
+                let hashes = line.bloom_hashes.map_or(String::new(), |hashes| format!(", {hashes} a key"));
+                show::bytes((bits / 8) as usize) + &hashes
+            })),
             dash(line.expected_coverage.map(|share| format!("{:.2}%", 100.0 * share))),
             dash(line.aae.map(show::figure)),
             dash(line.are.map(show::figure)),
@@ -173,7 +175,7 @@ fn text(lines: &[Line], scenario: &Scenario, distinct: u64) -> String {
         ]
     };
     let header =
-        ["mode", "cut every", "memory", "slots", "counters", "Bloom filter", "coverage", "AAE", "ARE", "uplink B/item"];
+        ["mode", "cut every", "memory", "slots", "counters", "filter", "coverage", "AAE", "ARE", "uplink B/item"];
     let right = [false, true, true, true, true, true, true, true, true, true];
     let table = show::table(&header, &right, lines.iter().map(cells));
     let Scenario { items, skew, epochs, memory, .. } = *scenario;

@@ -6,7 +6,7 @@ use core::fmt;
 use crate::bloom::BloomKind;
 use crate::column::{Base, Geometry};
 use crate::counters::CounterBits;
-use crate::hash::{MAX_BLOOM_HASHES, MAX_DEGREE};
+use crate::hash::MAX_DEGREE;
 use crate::heavy::{CHUNK, HeavyKind};
 use crate::key::{KeyFormat, MAX_KEY_BYTES};
 use crate::mirrored::MirroredShape;
@@ -139,8 +139,8 @@ impl Shape {
         range("vote ratio", self.vote_ratio.into(), 1, 1 << 16)?;
         range("rows", self.rows.into(), 1, MAX_DEGREE as u64)?;
         range("width", self.width.into(), 1, Self::MOST_WIDTH.into())?;
-        let most = if self.bloom == BloomKind::SplitBlock { 8 } else { MAX_BLOOM_HASHES };
-        range("Bloom hashes", self.bloom_hashes.into(), 1, most as u64)?;
+        let [least, most] = self.bloom.hashes().map(u64::from);
+        range("Bloom hashes", self.bloom_hashes.into(), least, most)?;
         range("Bloom bits", self.bloom_bits.into(), 0, Self::MOST_BLOOM_BITS.into())
     }
 }

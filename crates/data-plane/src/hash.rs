@@ -145,7 +145,8 @@ impl HashSeed {
         let mixed = fold(x, y) ^ ((x ^ y) & self.protect);
         // Two folds of the mixed word: the bare halves of one product are too weak (the evenness
         // test below fails). Where only the slot is wanted, the compiler drops the other fold.
-        KeyHash { mixed, columns: fold(mixed ^ c, d), bloom: fold(mixed ^ e, f) as u32 }
+        let filter = fold(mixed ^ e, f);
+        KeyHash { mixed, columns: fold(mixed ^ c, d), bloom: filter as u32, fingerprint: (filter >> 32) as u32 }
     }
 }
 
@@ -163,12 +164,14 @@ pub(crate) fn fold(x: u64, y: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// 128 hash bits of one key: 64 for its columns, 32 for its heavy slot, 32 for its Bloom bits.
+/// 160 hash bits of one key: 64 for its columns, 32 for its heavy slot, 32 for its Bloom bits, 32
+/// for its fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyHash {
     mixed: u64,
     columns: u64,
     bloom: u32,
+    fingerprint: u32,
 }
 
 impl KeyHash {
@@ -198,6 +201,17 @@ impl KeyHash {
     #[inline(always)]
     pub(crate) fn salted(self, epoch: u32) -> u32 {
         ((self.columns ^ u64::from(epoch).wrapping_mul(BLOOM_MULTIPLIER)).wrapping_mul(SLOT_MULTIPLIER) >> 32) as u32
+    }
+
+    /// Bits of a fingerprint.
+    pub(crate) const FINGERPRINT_BITS: u32 = 21;
+
+    /// Some bits that tell the key from others, never all zero.
+    #[inline(always)]
+    pub(crate) fn fingerprint(self) -> u64 {
+        // Scattered once more, as the slot is.
+        let word = self.fingerprint.wrapping_mul(SLOT_MULTIPLIER as u32);
+        u64::from((word >> (32 - Self::FINGERPRINT_BITS)).max(1))
     }
 
     /// The two words from which all Bloom positions come.

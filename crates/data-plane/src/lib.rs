@@ -72,7 +72,7 @@ pub use heavy::{
 };
 pub use insert_error::InsertError;
 pub use key::{DigestKey, KeyFormat, MAX_KEY_BYTES, SHORT_KEY_BYTES};
-pub use load::LIMIT as LOAD_LIMIT;
+pub use load::{LIMIT as LOAD_LIMIT, load_limit};
 pub use plane::{DataPlane, MergeError};
 pub use report::{Cut, CutTotals, KeyFlags, KeyRef, Opening, Report, ReportRule, ReportSink, UnknownRule};
 pub use resend::{EMPTY_ABOVE, FULL_ABOVE, LEAST_CUTS};

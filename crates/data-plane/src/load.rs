@@ -31,6 +31,18 @@ use crate::table::{OutOfMemory, filled};
 /// ten costs 2% of the uplink.)
 pub const LIMIT: f64 = 0.55;
 
+/// Returns the load up to which epochs of counters of this shape can be solved, about: [`LIMIT`]
+/// where a key has three or four counters.
+///
+/// ```
+/// use ucl_data_plane::{Geometry, LOAD_LIMIT, load_limit};
+/// let geometry = Geometry { rows: 4, width: 1024, degree: 4, signed: false };
+/// assert_eq!(load_limit(geometry), LOAD_LIMIT);
+/// ```
+pub fn load_limit(geometry: Geometry) -> f64 {
+    Limits::new(geometry, 1).limit()
+}
+
 /// The share of the limit within which an epoch ends: a closer look would cost more than it gives.
 const CLOSE: f64 = 1.0 / 64.0;
 

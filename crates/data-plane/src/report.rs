@@ -36,9 +36,10 @@ pub enum ReportRule {
     /// (one in 256) it is emptied, so that every key that comes again is sent again, the lost ones
     /// too. Costs a name for each active key then, and loses hardly any.
     Rotate,
-    /// As [`ReportRule::New`], with a filter of two halves: when the claims of the younger half
-    /// have become false too often (one in 8,192), the older one is forgotten and takes its place,
-    /// at any time. Keys in use are remembered, and those that are not make room.
+    /// As [`ReportRule::New`], with a filter that forgets: keys in use are remembered, and those
+    /// that are not make room. One of the kind [`BloomKind::Recent`](crate::BloomKind::Recent)
+    /// forgets one key at a time. A Bloom filter has two halves: when the claims of the younger one
+    /// have become false too often (one in 8,192), the older one is forgotten and takes its place.
     /// [`DataPlane::hold_names`](crate::DataPlane::hold_names) stops that for a while.
     Generations,
 }

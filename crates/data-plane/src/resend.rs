@@ -3,7 +3,7 @@
 //! [`Refresh`] sends some of the keys that the filter claims to know. [`Rotation`] empties the
 //! filter, or, with [`Generations`], one half of it at a time.
 
-use crate::bloom::{BloomFilter, power};
+use crate::bloom::{BloomFilter, BloomKind, Noted, power};
 use crate::hash::KeyHash;
 
 /// At most one in so many.
@@ -91,6 +91,9 @@ impl Generations {
     /// Notes a key; whether it has to be sent.
     #[inline(always)]
     pub fn is_new(&mut self, rotation: &mut Rotation, bloom: &mut BloomFilter, hash: KeyHash) -> bool {
+        if bloom.kind == BloomKind::Recent {
+            return self.is_new_to_the_latest(rotation, bloom, hash);
+        }
         let claims = bloom.halves_contain(hash);
         let younger = rotation.younger();
         if claims[younger] {
@@ -98,6 +101,20 @@ impl Generations {
         }
         self.note(rotation, bloom, hash);
         !claims[1 - younger]
+    }
+
+    /// [`Generations::is_new`] for a filter of the latest keys. While names are held, those that
+    /// find no room pass for known: what is sent has an end.
+    #[inline(always)]
+    fn is_new_to_the_latest(&self, rotation: &mut Rotation, bloom: &mut BloomFilter, hash: KeyHash) -> bool {
+        match bloom.note(hash, self.held) {
+            Noted::Known | Noted::NoRoom => false,
+            Noted::New => true,
+            Noted::InPlaceOfAnother => {
+                rotation.forgets(true);
+                true
+            }
+        }
     }
 
     #[inline(never)]
@@ -133,6 +150,11 @@ impl Rotation {
         self.emptied |= forgets;
     }
 
+    /// The filter has forgotten some key, or not.
+    pub fn forgets(&mut self, some: bool) {
+        self.emptied |= some;
+    }
+
     /// Returns true if the filter has every key since the segment began.
     #[inline(always)]
     pub fn has_all(self) -> bool {
@@ -157,7 +179,6 @@ impl Rotation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bloom::BloomKind;
     use crate::hash::HashSeed;
 
     /// Keys in use stay known, others are forgotten in turn; at no time is more than a share of new
@@ -184,6 +205,40 @@ mod tests {
             |keys: core::ops::Range<u32>| keys.filter(|&key| bloom.halves_contain(hash(key)).contains(&true)).count();
         assert_eq!(claimed(98_500..100_000), 1_500, "the latest are known");
         assert!(claimed(0..90_000) < 90 && claimed(200_000..300_000) < 100);
+    }
+
+    /// The same of a filter of the latest keys, which claims far fewer that are new.
+    #[test]
+    fn the_latest_keys_are_remembered() {
+        for seed in [1, 2] {
+            let seed = HashSeed::new(seed.into());
+            let hash = |key: u32| seed.hash(&key.to_le_bytes());
+            let mut bloom = BloomFilter::new(BloomKind::Recent, 64_000, BloomKind::RECENT_KEYS).unwrap();
+            assert_eq!((bloom.bits, BloomKind::recent_keys(bloom.bits)), (64_000, 3_000));
+            let (generations, mut rotation) = (Generations::default(), Rotation::default());
+            let mut is_new = |key: u32| generations.is_new_to_the_latest(&mut rotation, &mut bloom, hash(key));
+            // Keys in use are hardly ever sent again: only where many others came to their block.
+            let sent_again = (0..100_000).filter(|&key| is_new(key) && key >= 10 && is_new(key % 10)).count();
+            assert!(sent_again < 10, "{sent_again}");
+            assert!(!rotation.has_all() && bloom.set_bits == 3_000);
+            let known = (99_000..100_000).filter(|&key| bloom.contains(hash(key))).count();
+            assert!(known > 980, "{known} of the latest thousand");
+            // 6 in 2^21 others, 11 of these.
+            let claimed = (1_000_000..5_000_000).filter(|&key| bloom.contains(hash(key))).count();
+            assert!((2..30).contains(&claimed), "{claimed} are claimed");
+        }
+    }
+
+    /// While names are held, none is forgotten, and what is sent comes to an end.
+    #[test]
+    fn held_names_have_an_end_in_a_filter_of_the_latest() {
+        let seed = HashSeed::new(1.into());
+        let mut bloom = BloomFilter::new(BloomKind::Recent, 6_400, BloomKind::RECENT_KEYS).unwrap();
+        let (mut generations, mut rotation) =
+            (Generations { held: true, ..Generations::default() }, Rotation::default());
+        let mut is_new = |key: u32| generations.is_new(&mut rotation, &mut bloom, seed.hash(&key.to_le_bytes()));
+        assert_eq!((0..100_000).filter(|&key| is_new(key)).count(), 300);
+        assert!(rotation.has_all());
     }
 
     /// While names are held nothing is forgotten, and the keys that are let through come to an end.

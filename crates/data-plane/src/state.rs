@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::bloom::BloomFilter;
+use crate::bloom::{BloomFilter, BloomKind};
 use crate::column::{BaseMap, Geometry, RowMap};
 use crate::config::{Config, Shape};
 use crate::counters::Counters;
@@ -210,6 +210,11 @@ impl BloomFilter {
         })?;
         let (words, needed) = (self.words.len(), bits.div_ceil(32) as usize);
         ensure(words == needed, || format!("{words} words for {bits} Bloom bits"))?;
+        if self.kind == BloomKind::Recent {
+            ensure(self.is_sound(), || "fingerprints of keys that cannot stand like this".into())?;
+            let held = self.recount_recent();
+            return ensure(held == self.set_bits, || format!("{held} fingerprints, not {}", self.set_bits));
+        }
         let set: u64 = self.words.iter().map(|word| u64::from(word.count_ones())).sum();
         ensure(set == u64::from(self.set_bits), || format!("{set} Bloom bits are set, not {}", self.set_bits))?;
         let unused = match bits % 32 {

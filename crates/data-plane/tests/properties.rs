@@ -74,13 +74,13 @@ fn configs() -> impl Strategy<Value = Config> {
         1u32..12,
         prop::sample::select(&CounterBits::ALL[..]),
         prop::sample::select(combinations()),
-        any::<bool>(),
+        prop::sample::select(&[BloomKind::Classic, BloomKind::SplitBlock, BloomKind::Recent][..]),
         prop_oneof![Just(0u32), 32u32..2000],
-        0u8..4,
+        prop::sample::select(&ReportRule::ALL[..]),
         any::<u128>(),
     )
         .prop_map(
-            |(slots, vote_ratio, rows, width, counter_bits, (base, heavy), split, bloom_bits, rule, seed)| Config {
+            |(slots, vote_ratio, rows, width, counter_bits, (base, heavy), bloom, bloom_bits, rule, seed)| Config {
                 keys: KeyFormat::Fixed(4),
                 shape: Shape {
                     slots,
@@ -90,11 +90,11 @@ fn configs() -> impl Strategy<Value = Config> {
                     counter_bits,
                     base,
                     heavy,
-                    bloom: if split { BloomKind::SplitBlock } else { BloomKind::Classic },
+                    bloom,
                     bloom_bits,
-                    bloom_hashes: 3,
+                    bloom_hashes: if bloom == BloomKind::Recent { BloomKind::RECENT_KEYS } else { 3 },
                 },
-                rule: ReportRule::ALL[usize::from(rule)],
+                rule,
                 seed: seed.into(),
             },
         )
@@ -162,13 +162,14 @@ proptest! {
         for (&key, &count) in &exact {
             let key_bytes = key.to_le_bytes();
             if count > heavy.get(&key).copied().unwrap_or(0) && !reported.contains(&key_bytes[..]) {
-                let forgets = matches!(config.rule, ReportRule::Rotate | ReportRule::Generations);
+                let forgets = matches!(config.rule, ReportRule::Rotate | ReportRule::Generations)
+                    || config.shape.bloom == BloomKind::Recent;
                 let claimed = forgets || plane.bloom().contains(seed.hash(&key_bytes));
                 prop_assert!(config.shape.bloom_bits > 0 && claimed);
             }
         }
-        // Rule `New` reports no key twice, unless there is no filter to tell.
-        if config.rule == ReportRule::New && plane.bloom().memory() > 0 {
+        // Rule `New` reports no key twice, unless there is no filter to tell, or one that forgets.
+        if config.rule == ReportRule::New && config.shape.bloom != BloomKind::Recent && plane.bloom().memory() > 0 {
             prop_assert_eq!(reported.len(), gathered.keys.len());
         }
         // Only keys of the stream are reported.
@@ -249,10 +250,13 @@ proptest! {
 #[test]
 fn memory_is_accounted_as_it_is_held() {
     fn check<const N: usize>() {
-        for bloom in [BloomKind::Classic, BloomKind::SplitBlock] {
+        for (bloom, bloom_hashes) in
+            [(BloomKind::Classic, 8), (BloomKind::SplitBlock, 8), (BloomKind::Recent, BloomKind::RECENT_KEYS)]
+        {
             for (i, (base, heavy)) in combinations().into_iter().enumerate() {
                 let counter_bits = CounterBits::ALL[i % 4];
-                let shape = Shape { bloom, counter_bits, base, heavy, rows: 3, width: 1001, ..Shape::PAPER_64KB };
+                let shape =
+                    Shape { bloom, bloom_hashes, counter_bits, base, heavy, rows: 3, width: 1001, ..Shape::PAPER_64KB };
                 let config = Config { keys: KeyFormat::Fixed(N as u8), shape, rule: ReportRule::New, seed: 0.into() };
                 let plane = DataPlane::<N, AnyHeavy<N>>::any(config).unwrap();
                 assert_eq!(plane.memory(), config.memory(), "{N} {shape:?}");

@@ -17,7 +17,7 @@
 
 use ucl_lab::Recording;
 use ucl_sketch::plan::{Request, bloom_hashes, default_expected_keys, plan};
-use ucl_sketch::{Bytes, DecoderKind, Mode, ReportRule, Shape, UclSketch};
+use ucl_sketch::{BloomKind, Bytes, DecoderKind, Mode, ReportRule, Shape, UclSketch};
 use ucl_streams::ReadOptions;
 use ucl_streams::metrics::ErrorMeter;
 
@@ -47,7 +47,8 @@ fn main() -> Result<(), Error> {
     let planned = plan(Mode::Sketch(DecoderKind::Delta), request)?.shape;
     println!("{:<12} {:>9} {:>9} {:>9} {:>14}", "lever", "AAE", "ARE", "coverage", "uplink B/item");
     let keys = expected_keys.unwrap_or(default_expected_keys(memory)) as f64;
-    for lever in levers(planned, bloom_hashes(planned.bloom_bits, keys, None)) {
+    let hashes = |interval| bloom_hashes(planned.bloom_bits, keys, interval);
+    for lever in levers(planned, hashes(None), hashes(Some(interval))) {
         let runs = (0..SEEDS).map(|seed| run(&stream, &lever, interval, seed)).collect::<Result<Vec<_>, _>>()?;
         let mean = |at: usize| runs.iter().map(|run| run[at]).sum::<f64>() / SEEDS as f64;
         let name = lever.name;
@@ -57,12 +58,13 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// `hashes` go with a filter that is not emptied.
-fn levers(planned: Shape, hashes: u8) -> Vec<Lever> {
-    let emptied = planned;
-    let planned = Shape { bloom_hashes: hashes, ..planned };
+/// `hashes` go with a Bloom filter that is not emptied, and others with one that is.
+fn levers(planned: Shape, hashes: u8, hashes_if_emptied: u8) -> Vec<Lever> {
     let lever = |name: String, shape: Shape, rule: ReportRule, rehashes| Lever { name, shape, rule, rehashes };
-    let mut levers = vec![lever("new".into(), planned, ReportRule::New, 0)];
+    let mut levers = vec![lever("planned".into(), planned, ReportRule::Generations, 0)];
+    let planned = Shape { bloom: BloomKind::Classic, bloom_hashes: hashes, ..planned };
+    let emptied = Shape { bloom_hashes: hashes_if_emptied, ..planned };
+    levers.push(lever("new".into(), planned, ReportRule::New, 0));
     for factor in [1.5, 2.0] {
         // What the filter gains, the counters lose.
         let bits = (f64::from(planned.bloom_bits) * factor) as u32 / 32 * 32;

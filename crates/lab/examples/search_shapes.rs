@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use ucl_lab::predict::Scenario;
 use ucl_lab::{Options, Recording, Registry, experiment::measure_accuracy};
 use ucl_sketch::plan::{Request, bloom_hashes, plan};
-use ucl_sketch::{CounterBits, DecoderKind, KeyFormat, Mode, Shape};
+use ucl_sketch::{BloomKind, CounterBits, DecoderKind, KeyFormat, Mode, Shape};
 
 const FLOOR: f64 = 0.01;
 const ITEMS: u64 = 200_000;
@@ -84,7 +84,10 @@ fn split(scenario: &Scenario, interval: Option<u64>, planned: &Shape, Split { bi
     let empty = Shape { slots: 0, width: 0, bloom_bits: 0, ..*planned };
     let budget = (scenario.memory - empty.memory(scenario.keys).total()) as f64;
     let bloom_bits = (budget * bloom / 4.0) as u32 * 32;
-    let bloom_hashes = bloom_hashes(bloom_bits, scenario.expected_keys as f64, interval);
+    let bloom_hashes = match planned.bloom {
+        BloomKind::Recent => planned.bloom_hashes,
+        _ => bloom_hashes(bloom_bits, scenario.expected_keys as f64, interval),
+    };
     let slots = ((budget * heavy) as usize / (scenario.keys.slot_bytes() + 8)).max(8) as u32;
     let rows = f64::from(planned.rows);
     let mut shape = Shape { counter_bits: bits, slots, bloom_bits, bloom_hashes, ..*planned };
@@ -105,7 +108,7 @@ fn measure(
 ) -> (f64, f64) {
     let (method, rule) = match decoder {
         DecoderKind::Em => ("ucl-em", ucl_sketch::ReportRule::New),
-        _ => ("ucl-delta", ucl_sketch::ReportRule::Rotate),
+        _ => ("ucl-delta", ucl_sketch::ReportRule::Generations),
     };
     let options = Options { shape: Some(shape), rule: Some(rule), interval: Some(interval), ..Options::default() };
     let registry = Registry::standard();

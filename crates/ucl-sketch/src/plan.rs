@@ -13,8 +13,7 @@ use ucl_control_plane::DecoderKind;
 pub use ucl_data_plane::bloom::expected_coverage;
 use ucl_data_plane::mirrored::MirroredShape;
 use ucl_data_plane::{
-    Base, BloomKind, CounterBits, DataPlane, EMPTY_ABOVE, FULL_ABOVE, HeavyKind, KeyFormat, LEAST_CUTS, ReportRule,
-    Shape,
+    Base, BloomKind, CounterBits, DataPlane, EMPTY_ABOVE, HeavyKind, KeyFormat, LEAST_CUTS, ReportRule, Shape,
 };
 
 use crate::Bytes;
@@ -270,7 +269,11 @@ pub fn wide(request: Request) -> Result<Shape, BudgetError> {
     let key_bits = PAPER_KEY_BITS * request.memory as f64 / request.memory.saturating_sub(fixed).max(1) as f64;
     let shape = fit(request, rows, bits, vote_ratio, bloom_share(request, key_bits, most), share)?;
     let covered = expected_coverage(shape.bloom_bits, PAPER_HASHES, request.expected());
-    Ok(if covered > 0.99 { Shape { bloom_hashes: PAPER_HASHES, ..shape } } else { shape })
+    Ok(if covered > 0.99 && shape.bloom == BloomKind::Classic {
+        Shape { bloom_hashes: PAPER_HASHES, ..shape }
+    } else {
+        shape
+    })
 }
 
 /// Narrow counters, many of them: 8 bits each, or 4 where that pays for the carries it costs.
@@ -333,8 +336,12 @@ fn fit(
     let expected = request.expected();
     let emptied_after = request.interval.filter(|_| request.rule == Some(ReportRule::Rotate));
     let hashes = |bits: u32| match request.rule {
-        Some(ReportRule::Generations) => generation_hashes(bits, expected),
+        Some(ReportRule::Generations) => BloomKind::RECENT_KEYS,
         _ => bloom_hashes(bits, expected, emptied_after),
+    };
+    let bloom = match request.rule {
+        Some(ReportRule::Generations) => BloomKind::Recent,
+        _ => BloomKind::Classic,
     };
     let shape = |slots: usize, width: usize, bloom_bytes: usize| Shape {
         heavy: request.heavy,
@@ -344,7 +351,7 @@ fn fit(
         rows,
         width: width as u32,
         counter_bits,
-        bloom: BloomKind::Classic,
+        bloom,
         bloom_bits: (bloom_bytes / 4 * 32) as u32,
         bloom_hashes: hashes((bloom_bytes / 4 * 32) as u32),
     };
@@ -387,19 +394,8 @@ fn fit(
 /// ```
 pub fn bloom_hashes(bits: u32, keys: f64, interval: Option<u64>) -> u8 {
     let at_a_time = interval.map_or(keys, |interval| keys_at_a_time(bits, interval).min(keys));
-    best_hashes(bits, at_a_time, 12)
-}
-
-fn best_hashes(bits: u32, keys: f64, most: u8) -> u8 {
-    let coverage = |hashes: &u8| expected_coverage(bits, *hashes, keys);
-    (1..=most).max_by(|a, b| coverage(a).total_cmp(&coverage(b))).unwrap_or(6)
-}
-
-/// The same for a filter by generation: a half holds as many keys as come, or as it can.
-fn generation_hashes(bits: u32, keys: f64) -> u8 {
-    let half = bits / 2;
-    let room = f64::from(half) * std::f64::consts::LN_2 / -FULL_ABOVE.log2();
-    best_hashes(half, keys.min(room), 16)
+    let coverage = |hashes: &u8| expected_coverage(bits, *hashes, at_a_time);
+    (1..=12).max_by(|a, b| coverage(a).total_cmp(&coverage(b))).unwrap_or(6)
 }
 
 /// The most keys that a filter has to hold which is emptied in time: as many as fit before its

@@ -127,9 +127,10 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
         }
         light.carries = light.carries.wrapping_add(other.light.carries);
         light.sketch_weight += other.light.sketch_weight;
-        light.bloom.unite(&other.light.bloom);
+        let forgotten = light.bloom.unite(&other.light.bloom);
         light.refresh = light.refresh.united(other.light.refresh);
         light.rotation = light.rotation.united(other.light.rotation);
+        light.rotation.forgets(forgotten);
         light.recount();
         if let (Some(ours), Some(theirs)) = (&mut light.known, &other.light.known) {
             ours.unite(theirs);

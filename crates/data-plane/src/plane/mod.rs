@@ -12,7 +12,7 @@ mod merge;
 
 pub use merge::MergeError;
 
-use crate::bloom::BloomFilter;
+use crate::bloom::{BloomFilter, BloomKind};
 use crate::column::{BaseMap, CounterIndex, RowMap};
 use crate::config::{Config, ConfigError, Memory};
 use crate::counters::{Counters, Unsigned, Word};
@@ -430,16 +430,13 @@ impl Light {
     /// Returns true if the filter does not have a key, which it has from now on.
     #[inline(always)]
     pub(crate) fn is_new(&mut self, hash: KeyHash) -> bool {
-        match self.config.rule {
-            ReportRule::Generations => self.generations.is_new(&mut self.rotation, &mut self.bloom, hash),
-            _ => self.bloom.insert(hash),
-        }
+        is_new(self.config.rule, &mut self.generations, &mut self.rotation, &mut self.bloom, hash)
     }
 
     /// Counts anew which counters of the first row are not zero, and how full the halves of a
     /// filter by generation are.
     pub(crate) fn recount(&mut self) {
-        if self.config.rule == ReportRule::Generations {
+        if self.config.rule == ReportRule::Generations && self.bloom.kind != BloomKind::Recent {
             self.generations = self.generations.recounted(&self.bloom);
         }
         let first_row = self.config.shape.geometry().width as usize;
@@ -543,6 +540,22 @@ impl Light {
     }
 }
 
+/// Returns true if a filter does not have a key, which it has from now on.
+#[inline(always)]
+fn is_new(
+    rule: ReportRule,
+    generations: &mut Generations,
+    rotation: &mut Rotation,
+    bloom: &mut BloomFilter,
+    hash: KeyHash,
+) -> bool {
+    if rule == ReportRule::Generations || bloom.kind == BloomKind::Recent {
+        generations.is_new(rotation, bloom, hash)
+    } else {
+        bloom.insert(hash)
+    }
+}
+
 /// Fields that [`Light::record`] works on, taken apart so that a loop over words of a known type
 /// keeps it in registers.
 struct Run<'a> {
@@ -560,10 +573,15 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// [`Light::record`] for each entry, for four rows.
+    /// [`Light::record`] for each entry, for four rows: first the counters of all, then the filter.
+    /// Whether a key is new is a coin toss for the processor, and the less is under way when it
+    /// guesses wrong, the better.
     #[inline(always)]
     fn record<W: Word, const N: usize>(mut self, words: &mut [W], entries: &[HandedOn<N>], sink: &mut impl ReportSink) {
-        for entry in entries {
+        const { assert!(CHUNK <= u64::BITS as usize) }
+        // A bit for each entry.
+        let mut refreshed = 0u64;
+        for (i, entry) in entries.iter().enumerate() {
             let hash = self.seed.hash(&entry.key);
             let weight = u64::from(entry.weight());
             *self.sketch_weight += weight;
@@ -572,6 +590,7 @@ impl Run<'_> {
             let at = [at(0), at(1), at(2), at(3)];
             let refresh =
                 self.refresh.is_on() && at.iter().any(|&at| words[at].is_zero()) && self.refresh.chooses(hash);
+            refreshed |= u64::from(refresh) << i;
             *self.touched += u32::from(words[at[0]].is_zero());
             for at in at {
                 let times = words[at].add(weight);
@@ -581,12 +600,12 @@ impl Run<'_> {
                 }
             }
             *self.touched -= u32::from(words[at[0]].is_zero());
+        }
+        for (i, entry) in entries.iter().enumerate() {
+            let hash = self.seed.hash(&entry.key);
             let hot = entry.reason() == Reason::EvictedHot;
-            let fresh = match self.rule {
-                ReportRule::Generations => self.generations.is_new(self.rotation, self.bloom, hash),
-                _ => self.bloom.insert(hash),
-            };
-            if fresh | refresh | (hot & (self.rule == ReportRule::Paper)) {
+            let fresh = is_new(self.rule, self.generations, self.rotation, self.bloom, hash);
+            if fresh | (refreshed >> i & 1 != 0) | (hot & (self.rule == ReportRule::Paper)) {
                 self.known.iter_mut().for_each(|known| known.insert(hash));
                 let flags = KeyFlags { hot, fresh: fresh & self.rotation.has_all() };
                 sink.report(Report::Key { key: KeyRef::Whole(&entry.key), flags });

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use ucl_sketch::learned::Outputs;
 use ucl_sketch::{
-    DecoderKind, Fallback, HeavyKind, KeyFormat, Memory, Mode, QueryView, ReportRule, Settings, Shape, UclSketch,
+    BloomKind, DecoderKind, Fallback, HeavyKind, KeyFormat, Memory, Mode, QueryView, ReportRule, Settings, Shape,
+    UclSketch,
 };
 use ucl_streams::Batch;
 use ucl_zoo::paper;
@@ -198,13 +199,17 @@ fn shape_by_name(shape: &Shape) -> BTreeMap<&'static str, u64> {
         // It has no counters, and its filter remembers names.
         return BTreeMap::from([("slots", shape.slots.into()), ("name_bits", shape.bloom_bits.into())]);
     }
-    BTreeMap::from([
+    let mut sizes = BTreeMap::from([
         ("slots", shape.slots.into()),
         ("vote_ratio", shape.vote_ratio.into()),
         ("rows", shape.rows.into()),
         ("width", shape.width.into()),
         ("counter_bits", shape.counter_bits.bits().into()),
         ("bloom_bits", shape.bloom_bits.into()),
-        ("bloom_hashes", shape.bloom_hashes.into()),
-    ])
+    ]);
+    // Fingerprints have no hashes.
+    if shape.bloom != BloomKind::Recent {
+        sizes.insert("bloom_hashes", shape.bloom_hashes.into());
+    }
+    sizes
 }

@@ -68,7 +68,8 @@ pub fn shape_like(random: &mut Random, other: &Shape) -> Shape {
 }
 
 fn shape(random: &mut Random, base: Base) -> Shape {
-    let bloom = random.pick(&[BloomKind::Classic, BloomKind::SplitBlock]);
+    let bloom = random.pick(&[BloomKind::Classic, BloomKind::SplitBlock, BloomKind::Recent]);
+    let bloom_hashes = random.between(1, 8) as u8;
     let bloom_bits = match random.below(4) {
         0 => 0,
         1 => random.between(1, 300),
@@ -84,7 +85,7 @@ fn shape(random: &mut Random, base: Base) -> Shape {
         counter_bits: random.pick(&CounterBits::ALL),
         bloom,
         bloom_bits: bloom_bits as u32,
-        bloom_hashes: random.between(1, 8) as u8,
+        bloom_hashes: if bloom == BloomKind::Recent { BloomKind::RECENT_KEYS } else { bloom_hashes },
     }
 }
 

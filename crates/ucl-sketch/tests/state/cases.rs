@@ -66,7 +66,7 @@ impl Case {
             counter_bits: self.bits,
             bloom: self.bloom,
             bloom_bits: 256,
-            bloom_hashes: 2,
+            bloom_hashes: if self.bloom == BloomKind::Recent { BloomKind::RECENT_KEYS } else { 2 },
         }
     }
 

@@ -26,7 +26,7 @@ fn cases(decoders: &'static [DecoderKind]) -> impl Strategy<Value = Case> {
         prop::sample::select(Base::ALL.to_vec()),
         prop::sample::select(HeavyKind::ALL.to_vec()),
         prop::sample::select(&ReportRule::ALL[..]),
-        prop::sample::select(vec![BloomKind::Classic, BloomKind::SplitBlock]),
+        prop::sample::select(vec![BloomKind::Classic, BloomKind::SplitBlock, BloomKind::Recent]),
     );
     let rest = (
         prop::sample::select(decoders.to_vec()),

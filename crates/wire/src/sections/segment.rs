@@ -79,6 +79,7 @@ pub(crate) fn write(config: &Config, out: &mut Vec<u8>) {
     out.push(match shape.bloom {
         BloomKind::Classic => 0,
         BloomKind::SplitBlock => 1,
+        BloomKind::Recent => 2,
     });
     put_varint(out, shape.bloom_bits.into());
     out.push(shape.bloom_hashes);
@@ -130,6 +131,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, version: u8) -> Result<Config, WireE
         bloom: match reader.byte("Bloom kind")? {
             0 => BloomKind::Classic,
             1 => BloomKind::SplitBlock,
+            2 if version >= 4 => BloomKind::Recent,
             _ => return Err(WireError::Corrupt { what: "Bloom kind" }),
         },
         bloom_bits: reader.bounded("Bloom bits", u32::MAX.into())? as u32,

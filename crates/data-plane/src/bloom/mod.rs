@@ -7,11 +7,15 @@
 //! *Classic* sets `k` bits anywhere: the best rate per bit. *Split-block* sets `k` bits in one
 //! block of `k` 32-bit lanes, one in each lane: one cache line per key, at a higher rate of lost
 //! keys. While the whole filter sits in the cache it is no faster (`cargo bench`); it is meant for
-//! filters that do not.
+//! filters that do not. *Recent* remembers the latest keys by fingerprint (`bloom/recent.rs`): the
+//! one that forgets, and the one that is looked up fastest.
+
+mod recent;
 
 use alloc::vec::Vec;
 
-use crate::hash::{BloomHash, KeyHash};
+pub(crate) use self::recent::Noted;
+use crate::hash::{BloomHash, KeyHash, MAX_BLOOM_HASHES};
 use crate::table::{OutOfMemory, filled};
 
 /// Placement of a key's bits.
@@ -24,15 +28,38 @@ pub enum BloomKind {
     /// All bits in one block of 32-bit lanes: as many lanes as there are hashes (at most 8), one
     /// bit in each.
     SplitBlock,
+    /// No Bloom filter but the fingerprints of the latest keys, six in each block of 128 bits: a
+    /// new key makes a full block forget the one that was not used for longest, more or less.
+    Recent,
 }
 
 impl BloomKind {
-    /// The number of bits really used of `bits`: split-block takes whole blocks.
+    /// Hashes of a filter of this kind: the least, and the most.
+    pub(crate) fn hashes(self) -> [u8; 2] {
+        match self {
+            Self::Classic => [1, MAX_BLOOM_HASHES as u8],
+            Self::SplitBlock => [1, 8],
+            Self::Recent => [Self::RECENT_KEYS; 2],
+        }
+    }
+
+    /// What stands for the number of hashes where the kind is [`BloomKind::Recent`]: the keys of a
+    /// block.
+    pub const RECENT_KEYS: u8 = recent::KEYS;
+
+    /// The number of bits really used of `bits`: blocks are whole.
     pub(crate) fn whole_bits(self, bits: u32, hashes: u8) -> u32 {
         match self {
             Self::Classic => bits,
             Self::SplitBlock => bits - bits % (32 * u32::from(hashes.max(1))),
+            Self::Recent => bits - bits % recent::BLOCK_BITS,
         }
+    }
+
+    /// The keys that so many bits of a filter that forgets ([`BloomKind::Recent`]) remember at
+    /// most.
+    pub fn recent_keys(bits: u32) -> u32 {
+        bits / recent::BLOCK_BITS * u32::from(recent::KEYS)
     }
 }
 
@@ -43,13 +70,13 @@ pub struct BloomFilter {
     pub(crate) kind: BloomKind,
     pub(crate) hashes: u8,
     pub(crate) bits: u32,
-    /// Number of set bits.
+    /// Number of set bits; of the latest keys, the number of keys.
     pub(crate) set_bits: u32,
     pub(crate) words: Vec<u32>,
 }
 
 impl BloomFilter {
-    /// An empty filter of `bits` bits (split-block: rounded down to whole blocks). Zero bits or
+    /// An empty filter of `bits` bits (rounded down to whole blocks, where there are blocks). Zero bits or
     /// hashes is a filter that claims nothing, so that every key is new.
     pub fn new(kind: BloomKind, bits: u32, hashes: u8) -> Result<Self, OutOfMemory> {
         let bits = kind.whole_bits(bits, hashes);
@@ -69,6 +96,9 @@ impl BloomFilter {
     /// ```
     #[inline(always)]
     pub fn insert(&mut self, h: KeyHash) -> bool {
+        if self.kind == BloomKind::Recent {
+            return self.note(h, false) != Noted::Known;
+        }
         // Keys are mostly known: look first, write only for a new one.
         let new = !self.contains(h);
         if new {
@@ -77,13 +107,40 @@ impl BloomFilter {
         new
     }
 
+    /// Notes one of the latest keys ([`BloomKind::Recent`]); none is forgotten for it if the others
+    /// are to be held.
+    #[inline(always)]
+    pub(crate) fn note(&mut self, h: KeyHash, hold: bool) -> Noted {
+        let blocks = self.bits / recent::BLOCK_BITS;
+        let (all, _) = self.words.as_chunks_mut::<{ recent::WORDS }>();
+        let Some(block) = all.get_mut(h.bloom().position(0, blocks) as usize) else {
+            // Nothing remembers nothing.
+            return Noted::InPlaceOfAnother;
+        };
+        let noted = recent::note(block, h.fingerprint(), hold);
+        self.set_bits += u32::from(noted == Noted::New);
+        noted
+    }
+
+    /// The block of a key among the latest ones.
+    fn block_of(&self, h: KeyHash) -> Option<&[u32; recent::WORDS]> {
+        let (all, _) = self.words.as_chunks();
+        all.get(h.bloom().position(0, self.bits / recent::BLOCK_BITS) as usize)
+    }
+
+    /// Whether keys can have left these blocks of fingerprints.
+    #[cfg(feature = "serde")]
+    pub(crate) fn is_sound(&self) -> bool {
+        self.words.as_chunks().0.iter().all(recent::is_sound)
+    }
+
     #[inline(never)]
     fn set(&mut self, h: KeyHash) {
         let h = h.bloom();
         for i in 0..self.hashes.into() {
             let (word, mask) = match self.kind {
-                BloomKind::Classic => self.classic(h, i),
                 BloomKind::SplitBlock => self.split_block(h, i),
+                BloomKind::Classic | BloomKind::Recent => self.classic(h, i),
             };
             self.set_bits += u32::from(self.words[word] & mask == 0);
             self.words[word] |= mask;
@@ -93,14 +150,17 @@ impl BloomFilter {
     /// Returns true if the filter claims the key.
     #[inline(always)]
     pub fn contains(&self, h: KeyHash) -> bool {
+        if self.kind == BloomKind::Recent {
+            return self.block_of(h).is_some_and(|block| recent::contains(block, h.fingerprint()));
+        }
         let h = h.bloom();
         let hashes = self.hashes.into();
         // All bits are looked at: leaving at the first unset one is a branch that is taken at
         // random.
         let claims = |(word, mask): (usize, u32)| u32::from(self.words[word] & mask != 0);
         let set: u32 = match self.kind {
-            BloomKind::Classic => (0..hashes).map(|i| claims(self.classic(h, i))).sum(),
             BloomKind::SplitBlock => (0..hashes).map(|i| claims(self.split_block(h, i))).sum(),
+            _ => (0..hashes).map(|i| claims(self.classic(h, i))).sum(),
         };
         (set == hashes) & (hashes > 0)
     }
@@ -175,14 +235,39 @@ impl BloomFilter {
         self.words.iter().skip(half).step_by(2).map(|word| word.count_ones()).sum()
     }
 
-    /// Claims from now on what either filter claims. Both must be of the same kind and size.
-    pub(crate) fn unite(&mut self, other: &Self) {
+    /// Claims from now on what either filter claims, but for what finds no room among the latest
+    /// keys; whether anything was forgotten. Both must be of the same kind and size.
+    pub(crate) fn unite(&mut self, other: &Self) -> bool {
         debug_assert!((self.kind, self.hashes, self.bits) == (other.kind, other.hashes, other.bits));
+        if self.kind == BloomKind::Recent {
+            return self.unite_recent(other);
+        }
         self.set_bits = 0;
         for (ours, theirs) in self.words.iter_mut().zip(&other.words) {
             *ours |= theirs;
             self.set_bits += ours.count_ones();
         }
+        false
+    }
+
+    fn unite_recent(&mut self, other: &Self) -> bool {
+        let (ours, _) = self.words.as_chunks_mut::<{ recent::WORDS }>();
+        let mut forgotten = false;
+        for (ours, theirs) in ours.iter_mut().zip(other.words.as_chunks::<{ recent::WORDS }>().0) {
+            forgotten |= recent::unite(ours, theirs);
+        }
+        self.set_bits = self.recount_recent();
+        forgotten
+    }
+
+    /// How many of the latest keys there are.
+    pub(crate) fn recount_recent(&self) -> u32 {
+        self.words
+            .as_chunks::<{ recent::WORDS }>()
+            .0
+            .iter()
+            .map(|block| recent::fingerprints(block).count() as u32)
+            .sum()
     }
 
     /// Forgets every key.
@@ -194,7 +279,13 @@ impl BloomFilter {
     /// The probability that the next claim about a key never inserted is false: all of its bits set
     /// by others.
     pub fn false_positive_rate(&self) -> f64 {
-        if self.bits == 0 { 0.0 } else { power(f64::from(self.set_bits) / f64::from(self.bits), self.hashes) }
+        match self.kind {
+            _ if self.bits == 0 => 0.0,
+            BloomKind::Recent => {
+                f64::from(self.set_bits) / f64::from(BloomKind::recent_keys(self.bits)) * recent::FALSE_CLAIMS
+            }
+            _ => power(f64::from(self.set_bits) / f64::from(self.bits), self.hashes),
+        }
     }
 
     /// Bytes held.
@@ -220,6 +311,16 @@ pub fn expected_coverage(bits: u32, hashes: u8, keys: f64) -> f64 {
     let steps = 1000;
     let at = |step: u32| keys * (f64::from(step) + 0.5) / f64::from(steps);
     1.0 - (0..steps).map(|step| false_positive_rate(bits, hashes, at(step))).sum::<f64>() / f64::from(steps)
+}
+
+/// Returns the expected share of `keys` keys, arriving one after the other, that a filter of the
+/// latest keys ([`BloomKind::Recent`]) does not lose.
+pub fn recent_coverage(bits: u32, keys: f64) -> f64 {
+    let room = f64::from(BloomKind::recent_keys(bits));
+    // Until it is full, the rate grows with the keys.
+    let filling = keys.min(room);
+    let lost = filling * filling / 2.0 / room.max(1.0) + (keys - room).max(0.0);
+    if room == 0.0 || keys <= 0.0 { 1.0 } else { 1.0 - recent::FALSE_CLAIMS * lost / keys }
 }
 
 /// Returns the expected number of keys that were offered, if `held` of them were not lost. Infinite
