@@ -100,6 +100,25 @@ fn the_advice_on_expected_keys_is_good() {
     }
 }
 
+/// Epochs that are too long are told of, with what makes the counts better; others are not.
+#[test]
+fn epochs_with_too_many_keys_are_told_of() {
+    let folder = Folder::new();
+    let run = |args: &str| folder.run(&format!("count zipf:0.5:200000:100000 --memory 16KB {args} --seed 1 --audit"));
+    let told =
+        |args: &str| run(&format!("{args} --json")).json()["warnings"].to_string().contains("counts may be far off");
+    let error = |args: &str| run(&format!("{args} --json")).json()["audit"]["aae"].as_f64().unwrap();
+    let long = "--mode delta --interval 16000";
+    let text = run(long).out;
+    let [start, end] = [
+        "counts may be far off, since 1",
+        " times more keys came between two reports than fit: rerun with a smaller --interval, or with more --memory",
+    ];
+    assert!(text.contains(start) && text.contains(end), "{text}");
+    assert!(told(long) && !told("--mode delta") && !told("--mode delta --interval 500"));
+    assert!(error("--mode delta --interval 500") < 0.1 * error(long));
+}
+
 /// All that the summary or standard error would say.
 #[test]
 fn json_has_the_warnings() {

@@ -14,6 +14,7 @@ use crate::heavy::Held;
 use crate::key_state::KeyState;
 use crate::registry::{KeyId, Registry};
 use crate::segment::ReportError;
+use crate::shared::Shared;
 use crate::tight;
 
 /// No more keys than this can be told apart in a mirror.
@@ -136,7 +137,7 @@ pub(crate) struct KnownKeys<'a> {
 /// Who learns new keys.
 pub(crate) enum Registered<'a> {
     /// The control plane. A view may share its registry: only a new key makes us write to it.
-    Plane(&'a mut Arc<Registry>, &'a mut Vec<KeyState>),
+    Plane(&'a mut Arc<Registry>, &'a mut Shared<KeyState>),
     /// One view alone.
     View(&'a mut Registry),
 }
@@ -171,8 +172,8 @@ impl KeyBook for Ledger<'_> {
         }
         match &mut self.keys.registry {
             Registered::Plane(registry, states) => {
-                tight::push(states, KeyState::default());
-                Arc::make_mut(registry).intern(key).0.0
+                states.push(KeyState::default());
+                Registry::to_write(registry).intern(key).0.0
             }
             Registered::View(registry) => registry.intern(key).0.0,
         }

@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::heavy::Held;
 use crate::registry::KeyId;
+use crate::shared::Shared;
 
 /// Every key has one, so it is kept small: one word.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KeyState(u64);
 
 impl KeyState {
@@ -54,12 +55,12 @@ impl KeyState {
 
 /// Keys of which more is known to be in the sketch, for one view alone. There are few beside all
 /// known keys, and so their states are kept apart instead of copying those of all.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RaisedFloors(Vec<(KeyId, KeyState)>);
 
 impl RaisedFloors {
     /// The states of keys after what they held came into the sketch; `keys` has those before.
-    pub fn new(keys: &[KeyState], mut entered: Vec<Held>) -> Self {
+    pub fn new(keys: &Shared<KeyState>, mut entered: Vec<Held>) -> Self {
         entered.sort_by_key(|held| held.key);
         let raised = entered.chunk_by(|a, b| a.key == b.key).map(|same| {
             let mut state = known(keys, same[0].key);
@@ -70,7 +71,7 @@ impl RaisedFloors {
     }
 
     /// The state of a key; `keys` has those that are known to all.
-    pub fn of(&self, keys: &[KeyState], key: KeyId) -> KeyState {
+    pub fn of(&self, keys: &Shared<KeyState>, key: KeyId) -> KeyState {
         match self.0.binary_search_by_key(&key, |&(key, _)| key) {
             Ok(at) => self.0[at].1,
             Err(_) => known(keys, key),
@@ -79,8 +80,8 @@ impl RaisedFloors {
 }
 
 /// The state of a key, which may be known to one view alone.
-fn known(keys: &[KeyState], key: KeyId) -> KeyState {
-    keys.get(key.0 as usize).copied().unwrap_or_default()
+fn known(keys: &Shared<KeyState>, key: KeyId) -> KeyState {
+    keys.find(key.0 as usize).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -94,12 +95,13 @@ mod tests {
         states[3].reported(true, true);
         let held = [(4, 1), (2, 5), (9, 0), (2, 3), (3, 8)];
         let held: Vec<Held> = held.map(|(key, count)| Held { key: KeyId(key), count }).to_vec();
-        let raised = RaisedFloors::new(&states, held.clone());
-        let mut all = states.clone();
+        let shared: Shared<KeyState> = states.iter().copied().collect();
+        let raised = RaisedFloors::new(&shared, held.clone());
+        let mut all = states;
         all.resize(10, KeyState::default());
         held.iter().for_each(|held| all[held.key.0 as usize].raise_floor(held.count));
         for (key, state) in (0..).map(KeyId).zip(all) {
-            assert_eq!(raised.of(&states, key).0, state.0, "{key:?}");
+            assert_eq!(raised.of(&shared, key).0, state.0, "{key:?}");
         }
     }
 }

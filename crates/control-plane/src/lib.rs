@@ -40,6 +40,7 @@ mod segment;
 pub mod self_check;
 mod series;
 mod settings;
+mod shared;
 mod state;
 mod tally;
 mod tight;

@@ -22,6 +22,8 @@
 
 use ucl_data_plane::Geometry;
 
+use crate::tally::Tally;
+
 /// The probability with which [`QueryView::likely`](crate::QueryView::likely) bounds a key's
 /// count.
 pub const PROBABILITY: f64 = 0.95;
@@ -38,13 +40,13 @@ pub(crate) struct MedianBound {
 impl MedianBound {
     /// Creates the statistics of counters into which `sketch_weight` went; `None` unless they have
     /// signs.
-    pub fn new(geometry: Geometry, counters: &[i64], sketch_weight: u64) -> Option<Self> {
+    pub fn new(geometry: Geometry, counters: &Tally, sketch_weight: u64) -> Option<Self> {
         if !geometry.signed {
             return None;
         }
         let (rows, width) = (i32::from(geometry.rows), f64::from(geometry.width));
         let squares = |row: &[i64]| row.iter().map(|&y| (y as f64) * (y as f64)).sum::<f64>();
-        let largest = counters.chunks(geometry.width as usize).map(squares).fold(0.0, f64::max);
+        let largest = counters.to_vec().chunks(geometry.width as usize).map(squares).fold(0.0, f64::max);
         let certain = (sketch_weight as f64).powi(2);
         let wrong = (8.0 / (width + 8.0)).powi(rows);
         let (f2, wrong) = if wrong <= MOST_FOR_F2 { (certain.min(2.0 * largest), wrong) } else { (certain, 0.0) };
@@ -101,9 +103,9 @@ mod tests {
     #[test]
     fn a_narrow_sketch_takes_no_chances_with_f2() {
         let geometry = Geometry { rows: 1, width: 4, degree: 1, signed: true };
-        let bound = MedianBound::new(geometry, &[3, -3, 1, 0], 20).unwrap();
+        let bound = MedianBound::new(geometry, &Tally::from(vec![3, -3, 1, 0]), 20).unwrap();
         assert!((bound.deviation - (20.0f64 * 400.0 / 4.0).sqrt()).abs() < 1e-6);
         assert_eq!(bound.bounds([3].into_iter()), (0, 47));
-        assert!(MedianBound::new(Geometry { signed: false, ..geometry }, &[3, 0, 0, 0], 3).is_none());
+        assert!(MedianBound::new(Geometry { signed: false, ..geometry }, &Tally::from(vec![3, 0, 0, 0]), 3).is_none());
     }
 }

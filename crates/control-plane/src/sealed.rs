@@ -22,10 +22,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::delta::Sums;
 use crate::heavy::Held;
 use crate::key_state::KeyState;
 use crate::registry::KeyId;
 use crate::segment::Segment;
+use crate::shared::Shared;
 use crate::view::unknown_upper;
 
 /// Fate of the counters when the sketch changes in mid-stream.
@@ -136,18 +138,11 @@ impl End {
 impl Sealed {
     /// Freezes a segment, by what was decoded for each of its columns and the most that each can
     /// hold.
-    pub fn new(
-        segment: Segment,
-        decoded: &[f64],
-        uppers: &[u64],
-        keys: &[KeyState],
-        smallest_weight: u64,
-        end: End,
-    ) -> Self {
-        let part = |((key, &decoded), &upper): ((&KeyId, &f64), &u64)| {
-            BoundedCount::new(decoded, upper, keys[key.0 as usize].lower(smallest_weight))
+    pub fn new(segment: Segment, sums: &Sums, keys: &Shared<KeyState>, smallest_weight: u64, end: End) -> Self {
+        let part = |(key, (decoded, upper)): (&KeyId, (f64, u64))| {
+            BoundedCount::new(decoded, upper, keys.get(key.0 as usize).lower(smallest_weight))
         };
-        let parts = segment.keys().iter().zip(decoded).zip(uppers).map(part).collect();
+        let parts = segment.keys().iter().zip(sums.iter()).map(part).collect();
         Self { segment: Arc::new(segment.closed()), parts, end }
     }
 

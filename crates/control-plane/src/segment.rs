@@ -17,6 +17,7 @@ use ucl_equations::{ColumnId, Columns};
 
 use crate::packed::Packed;
 use crate::registry::{KeyId, Registry, key_hash};
+use crate::shared::Shared;
 use crate::state::check_rows;
 use crate::tally::Tally;
 use crate::tight;
@@ -48,7 +49,7 @@ pub struct Segment {
     keys: Vec<KeyId>,
     /// The column of each key, [`NONE`] for none.
     #[serde(skip)]
-    column_of: Vec<u32>,
+    column_of: Shared<u32>,
     /// Counters of all closed epochs.
     cumulative: Tally,
     /// What carries have brought since the last cut; empty while there are none.
@@ -226,7 +227,7 @@ impl Segment {
             map: BaseMap::new(&config.shape),
             columns: if geometry.signed { Columns::signed(counters, degree) } else { Columns::ones(counters, degree) },
             keys: Vec::new(),
-            column_of: Vec::new(),
+            column_of: Shared::default(),
             cumulative: Tally::default(),
             carried: Tally::default(),
             carries: 0,
@@ -237,6 +238,11 @@ impl Segment {
     /// The same mapping without a column, and without counters.
     pub(crate) fn empty_like(&self) -> Self {
         Self::without_counters(self.config)
+    }
+
+    /// The mapping, and which key has which column: what a view asks for.
+    pub(crate) fn without_columns(&self) -> Self {
+        Self { column_of: self.column_of.clone(), ..Self::without_counters(self.config) }
     }
 
     /// Returns the configuration of the segment.
@@ -257,7 +263,7 @@ impl Segment {
     /// The key's column, if it has one.
     #[inline]
     pub fn column_of(&self, key: KeyId) -> Option<ColumnId> {
-        self.column_of.get(key.0 as usize).filter(|&&c| c != NONE).map(|&c| ColumnId(c))
+        self.column_of.find(key.0 as usize).filter(|&column| column != NONE).map(ColumnId)
     }
 
     /// Gives the key a column, unless it has one.
@@ -272,17 +278,15 @@ impl Segment {
             self.columns.push(column.indices())
         };
         tight::push(&mut self.keys, key);
-        if self.column_of.len() <= key.0 as usize {
-            tight::grow(&mut self.column_of, key.0 as usize + 1, NONE);
-        }
-        self.column_of[key.0 as usize] = id.0;
+        self.column_of.grow(key.0 as usize + 1, NONE);
+        *self.column_of.entry(key.0 as usize) = id.0;
         id
     }
 
     /// Takes the columns from number `len` on back.
     pub(crate) fn truncate(&mut self, len: usize) {
         for key in self.keys.drain(len..) {
-            self.column_of[key.0 as usize] = NONE;
+            *self.column_of.entry(key.0 as usize) = NONE;
         }
         self.columns.truncate(len);
     }
@@ -449,12 +453,13 @@ impl Segment {
         for (column, key) in (0u32..).zip(&keys) {
             column_of[key.0 as usize] = column;
         }
+        let column_of = column_of.into_iter().collect();
         Self { keys, column_of, ..self.clone() }
     }
 
     /// Bytes of columns and their numbers.
     pub(crate) fn column_bytes(&self) -> usize {
-        self.columns.memory() + (self.keys.capacity() + self.column_of.capacity()) * size_of::<u32>()
+        self.columns.memory() + self.keys.capacity() * size_of::<KeyId>() + self.column_of.memory()
     }
 
     /// Bytes of counters.

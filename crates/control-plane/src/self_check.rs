@@ -85,7 +85,7 @@ impl QueryView {
                 keys.iter().for_each(|&key| {
                     again.ensure_column(key, self.registry().identity_of(key));
                 });
-                let y: Vec<f64> = counters.iter().map(|&y| y as f64).collect();
+                let y: Vec<f64> = counters.to_vec().into_iter().map(|y| y as f64).collect();
                 let geometry = segment.config().shape.geometry();
                 residual(again.columns(), geometry, &y, |columns, geometry, counters| {
                     classic.decode(&LinearSystem { columns, geometry, counters, known })

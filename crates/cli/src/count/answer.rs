@@ -105,6 +105,11 @@ pub struct Answer {
     /// Known keys whose range is a single number.
     #[serde(skip)]
     pub exact_keys: u64,
+    /// Epochs that were too full to be decoded well, and all.
+    #[serde(skip)]
+    pub crowded: u64,
+    #[serde(skip)]
+    pub epochs: u64,
     /// Items between two cuts.
     #[serde(skip)]
     pub interval: Option<u64>,
@@ -224,7 +229,9 @@ impl Answer {
             total: view.weight(),
             no_ip: 0,
             no_key: 0,
-            exact_keys: view.all().filter(|(_, answer)| answer.lower == answer.upper).count() as u64,
+            exact_keys: view.certain_keys(),
+            crowded: view.crowded_epochs(),
+            epochs: view.epochs(),
             interval: None,
             by_load: false,
             counting: 0.0,

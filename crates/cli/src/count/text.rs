@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::answer::Answer;
 use super::over_time::{self, Changes, Last, Span};
-use super::warnings::{lost_unknown, more_keys, no_ip, no_key, substitute, unexplained};
+use super::warnings::{crowded, lost_unknown, more_keys, no_ip, no_key, substitute, unexplained};
 use crate::present::{header, histogram, key_table, queries, self_check, top, with_truth};
 use crate::show::{bytes, count, counted, figure, rate};
 
@@ -94,7 +94,7 @@ fn summary(answer: &Answer, verbose: bool, text: &mut String) {
     if verbose {
         details(answer, &mut line);
     }
-    if let Some(advice) = more_keys(answer) {
+    for advice in more_keys(answer).into_iter().chain(crowded(answer)) {
         line("advice", advice);
     }
     if let Some(sent) = answer.uplink_bytes.filter(|_| answer.items > 0) {
@@ -172,7 +172,7 @@ fn details(answer: &Answer, line: &mut impl FnMut(&str, String)) {
     }
     let name = |part: &'static str| match part {
         "heavy" => "heavy part",
-        "bloom" => "Bloom filter",
+        "bloom" => "filter",
         "deferred" => "write buffer",
         other => other,
     };

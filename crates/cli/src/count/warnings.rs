@@ -10,7 +10,8 @@ pub fn all(answer: &Answer) -> Vec<String> {
     let skipped = answer.skipped.told().map(|told| format!("skipped {told}"));
     let hashes = earlier_hashes(answer.seed).map(|warning| format!("hash functions: {warning}"));
     let records = [skipped, no_ip(answer), no_key(answer), hashes];
-    let warnings = [lost, more_keys(answer), substitute(answer), unexplained(answer)].into_iter().chain(records);
+    let warnings =
+        [lost, more_keys(answer), crowded(answer), substitute(answer), unexplained(answer)].into_iter().chain(records);
     warnings.flatten().collect()
 }
 
@@ -35,6 +36,22 @@ pub fn more_keys(answer: &Answer) -> Option<String> {
         }
         (false, _) => None,
     }
+}
+
+/// One epoch in so many may be too full before anything is said.
+const MOST_CROWDED: u64 = 20;
+
+/// Epochs with more keys than the counters can tell apart, and what to do about it.
+pub fn crowded(answer: &Answer) -> Option<String> {
+    let Answer { crowded, epochs, .. } = *answer;
+    let instead = match answer.interval {
+        Some(_) => "rerun with a smaller --interval, or with more --memory",
+        None => "rerun with more --memory",
+    };
+    (crowded * MOST_CROWDED > epochs).then(|| {
+        let times = format!("{} of {} times", count(crowded), count(epochs));
+        format!("counts may be far off, since {times} more keys came between two reports than fit: {instead}")
+    })
 }
 
 /// The decoder that answered for the one that was asked for, or a network that should not have.

@@ -33,10 +33,11 @@
 
 mod decode;
 mod doubt;
+mod slices;
+mod sums;
 
 use std::ops::Range;
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use ucl_data_plane::{Memory, ReportRule};
 use ucl_equations::sparse::Candidates;
@@ -44,6 +45,8 @@ use ucl_equations::{ColumnId, Columns, em};
 
 use self::decode::{BlockDecoder, Decoded, Search};
 pub use self::doubt::Doubts;
+use self::slices::Slices;
+pub(crate) use self::sums::Sums;
 use crate::decoder::DecodeError;
 use crate::open_epoch::EpochChanges;
 use crate::packed::Packed;
@@ -52,7 +55,6 @@ use crate::registry::KeyId;
 use crate::segment::{EpochCounters, Segment};
 use crate::series::{EpochCounts, Series};
 use crate::tally::Tally;
-use crate::tight;
 
 /// Epochs that share one set of rates, at most. One of them is decoded a second time, for the
 /// check: 16 pieces of work, as many for each of 2, 4 or 8 threads. (With 16 epochs one of two
@@ -78,10 +80,6 @@ const BLOCK_AT_LEAST: usize = 3;
 /// made-up streams they were the same within one percent with blocks of 1 to 16.)
 pub const ROOM: usize = 12;
 
-/// Ranges of columns that are added up at the same time: more than threads, for early columns are
-/// those of frequent keys, and have most of the work.
-const RANGES: usize = 16;
-
 /// Delta's decoder.
 #[derive(Clone, Debug)]
 pub(crate) struct Delta {
@@ -93,6 +91,7 @@ pub(crate) struct Delta {
     pub series: Series,
     /// Columns read so far in searches for candidates; not part of a state.
     pub columns_read: u64,
+    slices: Slices,
 }
 
 impl Delta {
@@ -103,7 +102,7 @@ impl Delta {
     /// Continues with what a state has.
     pub fn restored(totals: Totals, pending: Vec<Epoch>, series: Series) -> Self {
         let full = blocks(&pending).take_while(|block| is_full(block)).map(<[Epoch]>::len).sum();
-        Self { totals, pending, full, series, columns_read: 0 }
+        Self { totals, pending, full, series, columns_read: 0, slices: Slices::None }
     }
 
     /// Closed epochs that wait.
@@ -141,29 +140,19 @@ impl Delta {
         }
     }
 
-    /// Returns true if the epochs that wait should be decoded now. That follows from what was
-    /// counted alone, never from how fast.
-    pub fn is_due(&mut self) -> bool {
-        if !is_full(&self.pending[self.full..]) {
-            return false;
-        }
-        self.full = self.pending.len();
-        let bytes: usize = self.pending.iter().map(Epoch::memory).sum();
-        let known = self.pending.last().map_or(0, |last| last.known as usize);
-        let no_room = self.full + BLOCK > WAITING || bytes * (self.full + BLOCK) > ROOM * known * self.full;
-        no_room || {
-            let touched: usize = self.pending.iter().map(|epoch| epoch.counters.touched().count()).sum();
-            known <= KEYS_PER_COUNTER * touched
-        }
+    /// Its parts for a state.
+    pub fn into_parts(self) -> (Totals, Vec<Epoch>, Series) {
+        (self.totals, self.pending, self.series)
     }
 
-    /// Decodes the epochs that wait.
+    /// Decodes all epochs that wait.
     pub fn decode_pending(&mut self, segment: &Segment, options: &em::Options) -> Result<(), DecodeError> {
         let epochs: Vec<&Epoch> = self.pending.iter().collect();
         self.totals.add_blocks(segment, &blocks_of(&self.pending, &epochs), options, &mut self.series)?;
         self.columns_read += if epochs.is_empty() { 0 } else { segment.columns().len() as u64 };
         self.pending.clear();
         self.full = 0;
+        self.slices = Slices::None;
         Ok(())
     }
 
@@ -175,12 +164,16 @@ impl Delta {
         changes: EpochChanges,
         weight: u64,
         counters: &[i64],
-        cumulative: &[i64],
+        cumulative: &Tally,
         options: &em::Options,
     ) -> Result<(Totals, Series), DecodeError> {
-        let mut totals = self.totals.clone();
+        // An epoch has about half as many candidates as it touches counters.
+        let touched = counters.iter().filter(|&&counter| counter != 0).count()
+            + self.pending.iter().map(|epoch| epoch.counters.touched().count()).sum::<usize>();
+        let sums = self.totals.sums.ahead(touched / 2);
+        let mut totals = Totals { sums, doubts: self.totals.doubts.clone(), ..self.totals };
         let mut series = self.series.clone();
-        totals.push_new(segment.columns(), &changes, |at| counters[at], |at| cumulative[at]);
+        totals.push_new(segment.columns(), &changes, |at| counters[at], |at| cumulative.get(at));
         let without_items = changes.is_without_items();
         // Right after a cut there is no open epoch to speak of.
         let quiet = without_items && changes.heavy.is_empty() && counters.iter().all(|&counter| counter == 0);
@@ -269,6 +262,12 @@ impl Epoch {
         Self { counters, weight, known, first_new, late, evicted, heavy, items }
     }
 
+    /// Whether what it gave a column adds to its bound. A key first reported in this epoch, or
+    /// later, already has its bound from the counters.
+    pub fn may_raise(&self, column: ColumnId) -> bool {
+        column.0 < self.first_new
+    }
+
     /// Bytes it takes.
     pub fn memory(&self) -> usize {
         let changes = size_of_val(&self.late[..]) + size_of_val(&self.evicted[..]) + size_of_val(&self.heavy[..]);
@@ -291,13 +290,13 @@ impl Epoch {
 /// The running sums.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Totals {
-    /// Decoded so far, per column.
-    estimates: Vec<f64>,
-    /// Upper bounds so far, per column.
-    uppers: Vec<u64>,
+    sums: Sums,
     epochs: u64,
     unexplained: u64,
     checked: Checked,
+    /// Epochs that were too full to be solved. A state does not have them.
+    #[serde(skip)]
+    crowded: u64,
     /// A section of its own in states.
     #[serde(skip)]
     doubts: Doubts,
@@ -330,17 +329,13 @@ impl Checked {
 }
 
 impl Totals {
-    pub fn estimates(&self) -> &[f64] {
-        &self.estimates
+    /// What was decoded of each column so far, and upper bounds.
+    pub fn sums(&self) -> &Sums {
+        &self.sums
     }
 
-    pub fn uppers(&self) -> &[u64] {
-        &self.uppers
-    }
-
-    /// Estimates and upper bounds.
-    pub fn into_sums(self) -> (Vec<f64>, Vec<u64>) {
-        (self.estimates, self.uppers)
+    pub fn into_sums(self) -> Sums {
+        self.sums
     }
 
     /// Returns how far the estimates may be off.
@@ -363,6 +358,11 @@ impl Totals {
         self.unexplained
     }
 
+    /// Epochs decoded that were too full to be solved, since the state was read if one was.
+    pub fn crowded(&self) -> u64 {
+        self.crowded
+    }
+
     pub fn checked(&self) -> Checked {
         self.checked
     }
@@ -370,8 +370,8 @@ impl Totals {
     /// Hands over the sums, and starts again from zero for other columns; how well epochs were
     /// decoded stays.
     pub fn restart(&mut self) -> Self {
-        let checked = self.checked;
-        std::mem::replace(self, Self { checked, ..Self::default() })
+        let Self { checked, crowded, .. } = *self;
+        std::mem::replace(self, Self { checked, crowded, ..Self::default() })
     }
 
     /// The new columns of an epoch that just ended are there from now on. Their keys can have had
@@ -385,13 +385,12 @@ impl Totals {
         cumulative: impl Fn(usize) -> i64,
     ) {
         let known = changes.known as usize;
-        for column in (self.uppers.len()..known).map(|column| ColumnId(column as u32)) {
-            tight::push(&mut self.uppers, least(columns.indices(column), &counters));
+        for column in (self.sums.len()..known).map(|column| ColumnId(column as u32)) {
+            self.sums.push(0.0, least(columns.indices(column), &counters));
         }
         for &column in &changes.late {
-            self.uppers[column.0 as usize] = least(columns.indices(column), &cumulative);
+            self.sums.change(column, |_, upper| *upper = least(columns.indices(column), &cumulative));
         }
-        tight::grow(&mut self.estimates, known, 0.0);
     }
 
     /// An epoch with these counters is added to one in which these columns were new. Their bounds
@@ -399,7 +398,8 @@ impl Totals {
     /// the second part allows now.
     fn new_in_the_first_part(&mut self, columns: &Columns, new: Range<u32>, counters: impl Fn(usize) -> i64) {
         for column in new {
-            self.uppers[column as usize] += least(columns.indices(ColumnId(column)), &counters);
+            let more = least(columns.indices(ColumnId(column)), &counters);
+            self.sums.change(ColumnId(column), |_, upper| *upper += more);
         }
     }
 
@@ -421,18 +421,33 @@ impl Totals {
             let search = Search::new(segment, blocks)?;
             let mut before = 0;
             for block in blocks {
-                let decoded = self.decode(segment, block, &search, before, options)?;
-                self.note(segment.keys(), block, decoded, series);
+                self.add_block(segment, block, &search, before, options, series)?;
                 before += block.len();
             }
             Ok(())
         })
     }
 
+    /// Decodes a block of a search, with so many epochs before it, and adds it up.
+    fn add_block(
+        &mut self,
+        segment: &Segment,
+        block: &[&Epoch],
+        search: &Search,
+        before: usize,
+        options: &em::Options,
+        series: &mut Series,
+    ) -> Result<(), DecodeError> {
+        let decoded = self.decode(segment, block, search, before, options)?;
+        self.note(segment.keys(), block, decoded, series);
+        Ok(())
+    }
+
     /// Counts the epochs of a block, and keeps their counts in `series`.
     fn note(&mut self, keys: &[KeyId], block: &[&Epoch], decoded: Vec<Decoded>, series: &mut Series) {
         for (epoch, decoded) in block.iter().zip(decoded) {
             self.unexplained += decoded.unexplained;
+            self.crowded += u64::from(decoded.crowded);
             self.epochs += 1;
             decoded.doubts.iter().for_each(|&(column, doubt)| self.doubts.add(column, doubt));
             if series.retention() > 0 {
@@ -458,35 +473,8 @@ impl Totals {
         let (decoded, checked) = rayon::join(|| decoder.decode(), || decoder.check());
         let decoded = decoded?;
         self.checked.add(checked?);
-        self.add_up(block, &decoded);
+        self.sums.add(block, &decoded);
         Ok(decoded)
-    }
-
-    /// Adds what the epochs gave, in parallel for ranges of columns: for each in the order of the
-    /// epochs.
-    fn add_up(&mut self, block: &[&Epoch], decoded: &[Decoded]) {
-        let range = self.estimates.len().div_ceil(RANGES).max(1);
-        let ranges = self.estimates.par_chunks_mut(range).zip(self.uppers.par_chunks_mut(range)).enumerate();
-        ranges.for_each(|(part, (estimates, uppers))| {
-            let first = part * range;
-            for (epoch, decoded) in block.iter().zip(decoded) {
-                let mut add = |column: ColumnId, value: f64, upper: u64| {
-                    let at = column.0 as usize - first;
-                    estimates[at] += value;
-                    // A key first reported in this epoch, or later, already has its bound from the
-                    // cumulative counters.
-                    uppers[at] += if column.0 < epoch.first_new { upper } else { 0 };
-                };
-                let own = first..first + range;
-                let evicted = epoch.evicted.iter().filter(|(column, _)| own.contains(&(column.0 as usize)));
-                evicted.for_each(|&(column, count)| add(column, count as f64, count));
-                // Candidates are in the order of their columns.
-                let place = |column: usize| decoded.candidates.partition_point(|id| (id.0 as usize) < column);
-                for at in place(own.start)..place(own.end) {
-                    add(decoded.candidates[at], decoded.values[at], decoded.least[at] as u64);
-                }
-            }
-        });
     }
 
     /// Adds the totals of another stream. `columns` has those of both, ours first, and `theirs` the
@@ -500,37 +488,40 @@ impl Totals {
         columns: &Columns,
         theirs: &[Option<ColumnId>],
     ) {
-        let mut ours = vec![None; other.uppers.len()];
+        let mut ours = vec![None; other.sums.len()];
         for (column, theirs) in (0..columns.len()).zip(theirs) {
-            let indices = columns.indices(ColumnId(column as u32));
-            if column == self.uppers.len() {
-                self.uppers.push(least(indices, |at| alone.get(at)));
-                self.estimates.push(0.0);
+            let id = ColumnId(column as u32);
+            let indices = columns.indices(id);
+            if column == self.sums.len() {
+                self.sums.push(0.0, least(indices, |at| alone.get(at)));
             }
-            match theirs {
+            let (more, most) = match theirs {
                 Some(theirs) => {
-                    ours[theirs.0 as usize] = Some(ColumnId(column as u32));
-                    self.uppers[column] += other.uppers[theirs.0 as usize];
-                    self.estimates[column] += other.estimates[theirs.0 as usize];
+                    ours[theirs.0 as usize] = Some(id);
+                    other.sums.get(theirs.0 as usize)
                 }
-                None => self.uppers[column] += least(indices, |at| their_counters.get(at)),
-            }
+                None => (0.0, least(indices, |at| their_counters.get(at))),
+            };
+            self.sums.change(id, |estimate, upper| {
+                *estimate += more;
+                *upper += most;
+            });
         }
         let ours = |theirs: ColumnId| ours.get(theirs.0 as usize).copied().flatten();
         self.doubts.merge(&other.doubts, ours);
         self.epochs += other.epochs;
         self.unexplained += other.unexplained;
+        self.crowded += other.crowded;
         self.checked.add(other.checked);
     }
 
     /// The running rate of a column, per epoch.
     fn rate(&self, column: usize) -> f64 {
-        if self.epochs == 0 { 0.0 } else { self.estimates[column] / self.epochs as f64 }
+        if self.epochs == 0 { 0.0 } else { self.sums.estimate(column) / self.epochs as f64 }
     }
 
     pub fn memory(&self) -> usize {
-        let sums = self.estimates.capacity() * size_of::<f64>() + self.uppers.capacity() * size_of::<u64>();
-        sums + self.doubts.memory()
+        self.sums.memory() + self.doubts.memory()
     }
 }
 

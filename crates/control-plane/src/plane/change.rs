@@ -6,9 +6,9 @@ use ucl_data_plane::{Config, Opening};
 
 use super::{ControlPlane, Fault, Mode, SettingsError};
 use crate::appended::Appended;
-use crate::delta::Delta;
+use crate::delta::{Delta, Sums};
 use crate::exports::{Exports, reported_slots};
-use crate::key_state::RaisedFloors;
+use crate::key_state::{KeyState, RaisedFloors};
 use crate::open_epoch::OpenEpoch;
 use crate::sealed::{End, Past, Sealed};
 use crate::segment::{ReportError, Segment};
@@ -77,20 +77,20 @@ impl ControlPlane {
             Some(exports) => exports.restart_table(config),
             None => self.exports = Exports::new(config),
         }
-        for state in &mut self.keys {
-            state.left_behind();
-        }
+        (0..self.keys.len()).for_each(|key| self.keys.update(key, KeyState::left_behind));
         Ok(())
     }
 
     /// Decodes and closes the open segment, and opens another.
     fn seal(&mut self, config: &Config) -> Result<Sealed, Fault> {
-        let (decoded, uppers) = if let Mode::Delta(delta) = &mut self.mode {
+        let sums = if let Mode::Delta(delta) = &mut self.mode {
             delta.decode_pending(&self.segment, &self.settings.em)?;
             delta.totals.restart().into_sums()
         } else {
             let decoded = self.decode_closed_epochs()?;
-            (decoded, upper_bounds(&self.segment, &self.segment.cumulative().to_vec(), self.segment.sketch_weight()))
+            let cumulative = self.segment.cumulative();
+            let uppers = upper_bounds(&self.segment, |at| cumulative.get(at), self.segment.sketch_weight());
+            Sums::of(decoded, uppers)
         };
         let OpenEpoch { items, weight, smallest_weight, .. } = self.open;
         // Exact counts go on like those that the heavy part holds.
@@ -98,7 +98,7 @@ impl ControlPlane {
         let end = End { stream: 0, through: self.past.streams, items, weight, held };
         let open = Segment::new(*config).map_err(ReportError::from)?;
         let segment = std::mem::replace(&mut self.segment, open);
-        Ok(Sealed::new(segment, &decoded, &uppers, &self.keys, smallest_weight, end))
+        Ok(Sealed::new(segment, &sums, &self.keys, smallest_weight, end))
     }
 
     /// Decodes the appended segments together with the open one, gives them their estimates, and

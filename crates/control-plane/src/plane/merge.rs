@@ -18,7 +18,8 @@ use ucl_data_plane::MergeError;
 use ucl_equations::ColumnId;
 
 use super::{ControlPlane, Fault, Mode};
-use crate::registry::KeyId;
+use crate::key_state::KeyState;
+use crate::registry::{KeyId, Registry};
 use crate::segment::ReportError;
 use crate::window::Window;
 
@@ -66,15 +67,16 @@ impl ControlPlane {
                 while delta.series.fold_last() {}
             }
         }
-        let ids = Arc::make_mut(&mut self.registry).merge(&other.registry);
+        let ids = Registry::to_write(&mut self.registry).merge(&other.registry);
         let id = |theirs: KeyId| ids[theirs.0 as usize];
-        self.keys.resize(self.registry.len(), Default::default());
+        self.keys.grow(self.registry.len(), KeyState::default());
         for (theirs, &ours) in other.keys.iter().zip(&ids) {
-            let state = &mut self.keys[ours.0 as usize];
-            state.reported(theirs.entered(), theirs.hot());
-            if theirs.floor() > 0 {
-                state.raise_floor(theirs.floor());
-            }
+            self.keys.update(ours.0 as usize, |state| {
+                state.reported(theirs.entered(), theirs.hot());
+                if theirs.floor() > 0 {
+                    state.raise_floor(theirs.floor());
+                }
+            });
         }
         let known = self.segment.columns().len();
         let alone = self.segment.cumulative().clone();

@@ -26,7 +26,7 @@ use crate::registry::{KeyId, Registry};
 use crate::sealed::Past;
 use crate::segment::{ReportError, Segment};
 use crate::settings::{Settings, SettingsError};
-use crate::tight;
+use crate::shared::Shared;
 use crate::window::Window;
 
 /// The server's half: registry, counters and decoder.
@@ -51,7 +51,7 @@ use crate::window::Window;
 pub struct ControlPlane {
     pub(crate) settings: Settings,
     pub(crate) registry: Arc<Registry>,
-    pub(crate) keys: Vec<KeyState>,
+    pub(crate) keys: Shared<KeyState>,
     pub(crate) segment: Segment,
     pub(crate) open: OpenEpoch,
     /// What a mirrored table has sent, if the data plane has one.
@@ -115,7 +115,7 @@ impl ControlPlane {
         Ok(Self {
             settings,
             registry: Arc::new(Registry::new(config.keys, HashSeed::new(config.seed))),
-            keys: Vec::new(),
+            keys: Shared::default(),
             segment: Segment::new(config)?,
             open: OpenEpoch::new(reported_slots(&config))?,
             exports: Exports::new(&config),
@@ -228,8 +228,8 @@ impl ControlPlane {
         if let Some(id) = self.registry.find(identity) {
             return Ok((id, false));
         }
-        let learned = Arc::make_mut(&mut self.registry).learn(identity)?;
-        tight::push(&mut self.keys, KeyState::default());
+        let learned = Registry::to_write(&mut self.registry).learn(identity)?;
+        self.keys.push(KeyState::default());
         Ok(learned)
     }
 
@@ -248,14 +248,14 @@ impl ControlPlane {
                 let (id, new) = self.intern(&digest)?;
                 // One that the Bloom filter had lost may be known from its slot.
                 if new || !self.registry.is_named(id) {
-                    Arc::make_mut(&mut self.registry).give_name(id, bytes);
+                    Registry::to_write(&mut self.registry).give_name(id, bytes);
                 }
                 // First sight is not yet the sketch; but the key may enter it unseen, so it needs a
                 // column.
                 (id, false)
             }
         };
-        self.keys[id.0 as usize].reported(entered, flags.hot);
+        self.keys.update(id.0 as usize, |state| state.reported(entered, flags.hot));
         self.open.give_column(id, self.registry.identity_of(id), flags.fresh, &mut self.segment);
         Ok(())
     }
@@ -267,7 +267,7 @@ impl ControlPlane {
         let identity = self.registry.identity(name, &mut room).ok_or(ReportError::Key { want, got: name.len() })?;
         let (id, _) = self.intern(identity)?;
         if self.registry.format().any_length() && !self.registry.is_named(id) {
-            Arc::make_mut(&mut self.registry).give_name(id, name);
+            Registry::to_write(&mut self.registry).give_name(id, name);
         }
         Ok(())
     }
@@ -281,7 +281,7 @@ impl ControlPlane {
     }
 
     fn enter_sketch(&mut self, former: Held) {
-        self.keys[former.key.0 as usize].raise_floor(former.count);
+        self.keys.update(former.key.0 as usize, |state| state.raise_floor(former.count));
         self.open.enter_sketch(former, self.registry.identity_of(former.key), &mut self.segment);
     }
 
@@ -300,11 +300,9 @@ impl ControlPlane {
         let changes = self.open.close(&cut.totals, self.segment.columns().len());
         if let Mode::Delta(delta) = &mut self.mode {
             delta.push(&self.segment, changes, weight, counters, self.lagging);
-            if delta.is_due() {
-                let start = Instant::now();
-                delta.decode_pending(&self.segment, &self.settings.em)?;
-                self.decoding += start.elapsed();
-            }
+            let start = Instant::now();
+            delta.decode_due(&self.segment, &self.settings.em)?;
+            self.decoding += start.elapsed();
         }
         if self.settings.train_every.is_some_and(|every| self.cuts.is_multiple_of(every)) {
             self.train()?;
@@ -360,7 +358,7 @@ impl ControlPlane {
 
     /// What is known of the key of each column, the appended segments' first.
     fn known_keys(&self) -> Vec<KnownKey> {
-        let state = |key: KeyId| self.keys[key.0 as usize];
+        let state = |key: KeyId| self.keys.get(key.0 as usize);
         let lowers = self.appended.lowers(&self.segment, |key| state(key).lower(self.open.smallest_weight));
         let keys = self.appended.keys(&self.segment);
         keys.zip(lowers).map(|(key, least)| KnownKey { hot: state(key).hot(), least }).collect()
@@ -371,7 +369,7 @@ impl ControlPlane {
         let mut memory = Memory::default();
         memory.add("keys", self.registry.key_bytes());
         memory.add("key index", self.registry.index_bytes());
-        memory.add("key states", self.keys.capacity() * size_of::<KeyState>());
+        memory.add("key states", self.keys.memory());
         memory.add("columns", self.segment.column_bytes());
         memory.add("counters", self.segment.counter_bytes());
         self.open.heavy.add_memory(&mut memory);

@@ -5,6 +5,7 @@
 
 mod names;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use hashbrown::HashTable;
@@ -24,6 +25,9 @@ use crate::tight;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct KeyId(pub u32);
+
+/// Registries that may lie one beyond the other: a key is looked for in each.
+const MOST_LAYERS: usize = 8;
 
 /// The known keys.
 ///
@@ -73,6 +77,66 @@ impl Registry {
             Some(before) if self.identities.is_empty() => before,
             _ => Arc::new(self),
         }
+    }
+
+    /// The registry to be written to. While a view has it, what comes goes into another one beyond
+    /// it; they become one when no view has it any more.
+    pub(crate) fn to_write(shared: &mut Arc<Self>) -> &mut Self {
+        if Arc::get_mut(shared).is_none() {
+            let beyond = if shared.layers() < MOST_LAYERS { Self::beyond(shared) } else { shared.above_the_lowest() };
+            *shared = Arc::new(beyond);
+        }
+        let own = Arc::get_mut(shared).expect("nobody else has it");
+        own.join_those_before();
+        own
+    }
+
+    /// Takes the place of the one before, with its keys and our own, if nobody else has that.
+    fn join_those_before(&mut self) {
+        while let Some(before) = self.before.take() {
+            match Arc::try_unwrap(before) {
+                Ok(mut before) => {
+                    before.learn_own(self);
+                    *self = before;
+                }
+                Err(before) => {
+                    self.before = Some(before);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Learns the keys that another registry, which follows on this one, has itself.
+    fn learn_own(&mut self, other: &Self) {
+        let bytes = other.format.slot_bytes();
+        for (at, identity) in other.identities.chunks_exact(bytes).enumerate() {
+            let (id, _) = self.intern(identity);
+            if self.format.any_length() && !self.is_named(id) {
+                self.give_name(id, other.names.get(at));
+            }
+        }
+    }
+
+    /// Registries one beyond the other.
+    fn layers(&self) -> usize {
+        1 + self.before.as_ref().map_or(0, |before| before.layers())
+    }
+
+    /// One registry beyond the lowest, in place of all that are.
+    fn above_the_lowest(&self) -> Self {
+        let Some(before) = &self.before else { return self.clone() };
+        let mut all = if before.before.is_some() { before.above_the_lowest() } else { Self::beyond(before) };
+        all.learn_own(self);
+        all
+    }
+
+    /// The same keys in one registry.
+    pub(crate) fn flat(&self) -> Cow<'_, Self> {
+        let Some(before) = &self.before else { return Cow::Borrowed(self) };
+        let mut all = before.flat().into_owned();
+        all.learn_own(self);
+        Cow::Owned(all)
     }
 
     /// Returns the number of known keys.
@@ -293,14 +357,10 @@ impl Registry {
 /// One list of keys, whichever registry has them.
 impl Serialize for Registry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Some(before) = &self.before else {
-            let Self { before: _, format, seed, table: _, identities, names } = self;
-            let identities = serde_bytes::Bytes::new(identities);
-            return Written { format, seed, identities, names }.serialize(serializer);
-        };
-        let mut all = Self::clone(before);
-        all.merge(self);
-        all.serialize(serializer)
+        let all = self.flat();
+        let Self { before: _, format, seed, table: _, identities, names } = &*all;
+        let identities = serde_bytes::Bytes::new(identities);
+        Written { format, seed, identities, names }.serialize(serializer)
     }
 }
 
@@ -455,6 +515,41 @@ mod tests {
         let mut flat = Registry::new(KeyFormat::Digest, seed);
         flat.merge(&beyond);
         assert_eq!(written, postcard::to_stdvec(&flat).unwrap());
+    }
+
+    /// However many views have it and whenever they go: the same numbers and names as without any.
+    #[test]
+    fn views_never_keep_it_from_learning() {
+        let seed = HashSeed::new(1.into());
+        let name = |n: u32| format!("a name that is longer than its digest: {n}").into_bytes();
+        let mut registry = Arc::new(Registry::new(KeyFormat::Digest, seed));
+        let mut flat = Registry::new(KeyFormat::Digest, seed);
+        let (mut views, mut most) = (Vec::new(), 0);
+        for n in 0..2_000u32 {
+            for registry in [Registry::to_write(&mut registry), &mut flat] {
+                let (id, new) = registry.intern(&seed.digest_key().digest(&name(n * 7 % 1_000)));
+                assert_eq!((id, new), (KeyId(if n < 1_000 { n } else { n - 1_000 }), n < 1_000));
+                if n % 3 > 0 {
+                    registry.give_name(id, &name(n * 7 % 1_000));
+                }
+            }
+            if n % 50 == 0 {
+                views.push((Arc::clone(&registry), registry.len()));
+            }
+            if n % 400 == 399 {
+                views.retain(|(view, keys)| {
+                    assert_eq!(view.len(), *keys);
+                    n != 799 && *keys % 3 == 0
+                });
+            }
+            most = most.max(registry.layers());
+        }
+        assert!((2..=MOST_LAYERS + 1).contains(&most), "{most} layers");
+        let same = |a: &Registry| a.ids().all(|id| a.key(id) == flat.key(id) && a.is_named(id) == flat.is_named(id));
+        assert!(registry.len() == flat.len() && same(&registry) && same(&registry.flat()));
+        views.clear();
+        assert_eq!(Registry::to_write(&mut registry).layers(), 1);
+        assert!(same(&registry));
     }
 
     #[test]

@@ -207,14 +207,16 @@ fn take_off(counters: &mut [i64], indices: &[u32], count: u64) -> Result<(), Inc
 
 impl Totals {
     fn check(&self, control: &ControlPlane, pending: &[Epoch]) -> Result<(), Inconsistent> {
-        let (estimates, uppers) = (self.estimates(), self.uppers());
         let want = control.open.first_new;
         let most = control.segment.sketch_weight();
-        let lengths = estimates.len() == want && uppers.len() == want;
-        ensure(lengths, || format!("sums of {} and {} columns, of {want}", estimates.len(), uppers.len()))?;
-        let odd = estimates.iter().find(|estimate| !(estimate.is_finite() && **estimate >= 0.0));
+        let [estimates, uppers] = self.sums().lengths();
+        let lengths = estimates == want && uppers == want;
+        ensure(lengths, || format!("sums of {estimates} and {uppers} columns, of {want}"))?;
+        let sums = self.sums();
+        let odd =
+            sums.iter().map(|(estimate, _)| estimate).find(|estimate| !(estimate.is_finite() && *estimate >= 0.0));
         ensure(odd.is_none(), || format!("an estimate of {odd:?}"))?;
-        let beyond = uppers.iter().find(|&&upper| upper > most);
+        let beyond = sums.iter().map(|(_, upper)| upper).find(|&upper| upper > most);
         ensure(beyond.is_none(), || format!("an upper bound of {beyond:?}, but {most} entered the sketch"))?;
         ensure(self.unexplained() <= most, || format!("{} unexplained, of {most}", self.unexplained()))?;
         ensure(self.checked().is_sound(), || format!("the checks of epochs add up to {:?}", self.checked()))?;

@@ -41,6 +41,7 @@ use crate::sealed::{Past, Sealed};
 use crate::segment::Segment;
 use crate::series::Series;
 use crate::settings::Settings;
+use crate::shared::Shared;
 use crate::window::Window;
 
 /// Everything a control plane needs to go on, in parts that are written one by one.
@@ -77,7 +78,7 @@ pub struct ControlState<'a> {
 /// Counters, the heavy part's mirror, and what is known of each key.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Counting<'a> {
-    keys: Cow<'a, [KeyState]>,
+    keys: Cow<'a, Shared<KeyState>>,
     segment: Cow<'a, Segment>,
     heavy: Cow<'a, HeavyMirror>,
     columns_at_cut: usize,
@@ -196,16 +197,26 @@ impl ControlPlane {
             Mode::Classic(_) => {}
             Mode::Learned { network, .. } => model = Some(network.model()),
             Mode::Delta(state) => {
-                delta = Some(DeltaState {
-                    totals: Cow::Borrowed(&state.totals),
-                    pending: Cow::Borrowed(state.pending()),
-                    series: Cow::Borrowed(&state.series),
-                });
-                let told = state.totals.epochs() > 0 && state.totals.doubts().are_told();
-                doubts = told.then(|| Cow::Borrowed(state.totals.doubts()));
+                let told = |totals: &Totals| totals.epochs() > 0 && totals.doubts().are_told();
+                match state.settled(segment, &self.settings.em)? {
+                    Cow::Borrowed(state) => {
+                        delta = Some(DeltaState {
+                            totals: Cow::Borrowed(&state.totals),
+                            pending: Cow::Borrowed(state.pending()),
+                            series: Cow::Borrowed(&state.series),
+                        });
+                        doubts = told(&state.totals).then(|| Cow::Borrowed(state.totals.doubts()));
+                    }
+                    Cow::Owned(state) => {
+                        let (totals, pending, series) = state.into_parts();
+                        doubts = told(&totals).then(|| Cow::Owned(totals.doubts().clone()));
+                        let (totals, pending, series) = (Cow::Owned(totals), Cow::Owned(pending), Cow::Owned(series));
+                        delta = Some(DeltaState { totals, pending, series });
+                    }
+                }
             }
         }
-        let registry = Cow::Borrowed(&**registry);
+        let registry = registry.flat();
         let exports = exports.as_ref().map(Exports::state);
         Ok(ControlState { registry, counting, earlier, window: Cow::Borrowed(window), delta, doubts, model, exports })
     }

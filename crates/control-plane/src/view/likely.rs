@@ -3,7 +3,7 @@
 use ucl_equations::ColumnId;
 
 use super::{BoundKind, Estimate};
-use crate::delta::Doubts;
+use crate::delta::{Doubts, Sums};
 use crate::registry::KeyId;
 
 /// Share of keys whose true count lies within the likely range of delta
@@ -22,14 +22,14 @@ pub(crate) enum LikelyRanges {
 }
 
 impl LikelyRanges {
-    /// Computes the ranges from the doubts about columns, which were decoded to these `estimates`
-    /// and belong to these `keys`.
-    pub fn new(doubts: &Doubts, estimates: &[f64], keys: &[KeyId]) -> Self {
+    /// Computes the ranges from the doubts about columns, which were decoded to these `sums` and
+    /// belong to these `keys`.
+    pub fn new(doubts: &Doubts, sums: &Sums, keys: &[KeyId]) -> Self {
         if !doubts.are_told() {
             return Self::Guaranteed;
         }
         let of_key = |(ColumnId(column), below, above): (ColumnId, f64, f64)| {
-            let decoded = estimates[column as usize];
+            let decoded = sums.estimate(column as usize);
             // Sums of fractions that stand for whole numbers are off by less.
             const SLACK: f64 = 1e-6;
             let shown = decoded.max(0.0).round();

@@ -1,5 +1,6 @@
 //! Answers at one consistent moment.
 
+mod answers;
 mod likely;
 mod moment;
 mod network;
@@ -7,11 +8,13 @@ mod network;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ucl_data_plane::bloom::offered_keys;
-use ucl_data_plane::{Config, EMPTY_ABOVE, FULL_ABOVE, HeavyKind, LEAST_CUTS, ReportRule};
+use rayon::prelude::*;
+use ucl_data_plane::bloom::{offered_keys, recent_coverage};
+use ucl_data_plane::{BloomKind, Config, EMPTY_ABOVE, FULL_ABOVE, HeavyKind, LEAST_CUTS, ReportRule};
 use ucl_equations::ColumnId;
 use ucl_learned::Outputs;
 
+use self::answers::Answers;
 pub use self::likely::LIKELY;
 use self::likely::LikelyRanges;
 pub use self::moment::Peek;
@@ -25,6 +28,7 @@ use crate::sealed::{BoundedCount, Past};
 use crate::segment::Segment;
 use crate::self_check::Check;
 use crate::series::Series;
+use crate::tally::Tally;
 
 /// Origin of an estimate.
 ///
@@ -120,8 +124,7 @@ pub struct Estimate {
 #[derive(Clone, Debug)]
 pub struct QueryView {
     registry: Arc<Registry>,
-    records: Vec<BoundedCount>,
-    sources: Vec<Source>,
+    answers: Answers,
     /// For keys that are not known: mapping and counters.
     segment: Arc<SegmentAtCut>,
     /// Segments before the open one.
@@ -131,6 +134,7 @@ pub struct QueryView {
     decoder: DecoderKind,
     answered_by: DecoderKind,
     unexplained: u64,
+    crowded: u64,
     series: Series,
     check: Check,
     likely: LikelyRanges,
@@ -148,26 +152,26 @@ pub struct QueryView {
 #[derive(Clone, Debug)]
 struct SegmentAtCut {
     mapping: Segment,
-    counters: Vec<i64>,
+    counters: Tally,
     sketch_weight: u64,
     /// Count Sketch only.
     median: Option<MedianBound>,
-    /// What the heavy part holds of each key, where that has to be told from the rest.
-    held: Vec<u64>,
 }
 
+/// So many keys are worth another thread.
+const KEYS_AT_LEAST: usize = 4096;
+
 /// The largest sketch part each column's key can have.
-pub(crate) fn upper_bounds(segment: &Segment, counters: &[i64], sketch_weight: u64) -> Vec<u64> {
+pub(crate) fn upper_bounds(segment: &Segment, counter: impl Fn(usize) -> i64, sketch_weight: u64) -> Vec<u64> {
     let columns = segment.columns();
     (0..columns.len() as u32)
         .map(ColumnId)
         .map(|id| {
             if !segment.config().shape.signed() {
-                return least(columns.indices(id), |at| counters[at]);
+                return least(columns.indices(id), &counter);
             }
             let entries = columns.indices(id).iter().enumerate();
-            let value =
-                |(e, &at): (usize, &u32)| columns.coefficient(id, e) as i128 * i128::from(counters[at as usize]);
+            let value = |(e, &at): (usize, &u32)| columns.coefficient(id, e) as i128 * i128::from(counter(at as usize));
             signed_upper(entries.map(value), sketch_weight)
         })
         .collect()
@@ -208,7 +212,7 @@ impl QueryView {
             Some(id) => self.of(id),
             None => {
                 let segment = &self.segment;
-                let counter = |at: usize| segment.counters[at];
+                let counter = |at: usize| segment.counters.get(at);
                 let open = unknown_upper(&segment.mapping, identity, counter, segment.sketch_weight);
                 let before: u64 = self.past.sealed.iter().map(|sealed| sealed.unknown_upper(identity)).sum();
                 let upper = (open + before).min(self.weight - self.past.since_weight());
@@ -254,7 +258,7 @@ impl QueryView {
     /// Returns the answer for a known key with its likely range ([`QueryView::likely`]).
     pub fn likely_of(&self, id: KeyId) -> Estimate {
         let certain = self.likely.of(id, self.of(id));
-        let held = self.segment.held.get(id.0 as usize).copied().unwrap_or(0);
+        let held = self.answers.exact.of(id);
         self.by_median(self.registry.identity_of(id), held, certain)
     }
 
@@ -264,7 +268,8 @@ impl QueryView {
         let Some(median) = segment.median else { return certain };
         let column = segment.mapping.positions(identity);
         let entries = column.indices().iter().zip(column.signs());
-        let (low, high) = median.bounds(entries.map(|(&at, &sign)| i64::from(sign) * segment.counters[at as usize]));
+        let (low, high) =
+            median.bounds(entries.map(|(&at, &sign)| i64::from(sign) * segment.counters.get(at as usize)));
         let lower = certain.lower.max(held.saturating_add(low));
         let upper = certain.upper.min(held.saturating_add(high));
         if lower > upper {
@@ -278,10 +283,12 @@ impl QueryView {
     /// The answer for a known key.
     #[inline]
     pub fn of(&self, id: KeyId) -> Estimate {
-        let BoundedCount { estimate, lower, upper } = self.records[id.0 as usize];
-        let confusable = self.registry.is_confusable(self.registry.identity_of(id));
+        let identity = self.registry.identity_of(id);
+        let (count, source) = self.answers.count(id, identity, &self.segment, &self.past);
+        let BoundedCount { estimate, lower, upper } = count;
+        let confusable = self.registry.is_confusable(identity);
         let bound = if confusable { BoundKind::Unless(self.registry.confusion()) } else { BoundKind::Guaranteed };
-        Estimate { estimate, lower, upper, bound, source: self.sources[id.0 as usize] }
+        Estimate { estimate, lower, upper, bound, source }
     }
 
     /// The known keys.
@@ -294,17 +301,27 @@ impl QueryView {
         self.registry.ids().map(|id| (id, self.of(id)))
     }
 
+    /// The counts of all known keys, in their order: put together by several threads.
+    fn counts(&self) -> impl IndexedParallelIterator<Item = BoundedCount> + '_ {
+        let count = move |id| {
+            let id = KeyId(id);
+            self.answers.count(id, self.registry.identity_of(id), &self.segment, &self.past).0
+        };
+        (0..self.registry.len() as u32).into_par_iter().with_min_len(KEYS_AT_LEAST).map(count)
+    }
+
     /// The `n` keys with the largest estimates, largest first; equal ones in the order in which
     /// they became known.
     pub fn top(&self, n: usize) -> Vec<(KeyId, Estimate)> {
-        let mut ids: Vec<KeyId> = self.registry.ids().collect();
-        let by_size = |id: &KeyId| (std::cmp::Reverse(self.records[id.0 as usize].estimate), id.0);
-        if n < ids.len() {
-            ids.select_nth_unstable_by_key(n, by_size);
-            ids.truncate(n);
+        let mut sizes: Vec<(u64, KeyId)> =
+            self.counts().enumerate().map(|(id, count)| (count.estimate, KeyId(id as u32))).collect();
+        let by_size = |&(estimate, id): &(u64, KeyId)| (std::cmp::Reverse(estimate), id);
+        if n < sizes.len() {
+            sizes.select_nth_unstable_by_key(n, by_size);
+            sizes.truncate(n);
         }
-        ids.sort_unstable_by_key(by_size);
-        ids.into_iter().map(|id| (id, self.of(id))).collect()
+        sizes.sort_unstable_by_key(by_size);
+        sizes.into_iter().map(|(_, id)| (id, self.of(id))).collect()
     }
 
     /// Returns the number of keys with each estimate, by estimate; keys with estimate 0 are left
@@ -313,7 +330,7 @@ impl QueryView {
         // Most estimates are small.
         let mut small = [0; 1024];
         let mut histogram = BTreeMap::new();
-        for estimate in self.records.iter().map(|record| record.estimate) {
+        for estimate in self.counts().map(|count| count.estimate).collect::<Vec<_>>() {
             match small.get_mut(usize::try_from(estimate).unwrap_or(usize::MAX)) {
                 Some(keys) => *keys += 1,
                 None => *histogram.entry(estimate).or_default() += 1,
@@ -325,12 +342,13 @@ impl QueryView {
 
     /// Shannon entropy of the estimated distribution over keys, in bits.
     pub fn entropy(&self) -> f64 {
-        let total: u128 = self.records.iter().map(|record| u128::from(record.estimate)).sum();
+        let histogram = self.histogram();
+        let total: u128 = histogram.iter().map(|(&estimate, &keys)| u128::from(estimate) * u128::from(keys)).sum();
         let part = |(estimate, keys): (u64, u64)| {
             let share = estimate as f64 / total as f64;
             keys as f64 * share * share.log2()
         };
-        -self.histogram().into_iter().map(part).sum::<f64>()
+        -histogram.into_iter().map(part).sum::<f64>()
     }
 
     /// Items inserted up to this moment.
@@ -371,6 +389,10 @@ impl QueryView {
             let full = keys_until(bits, hashes, EMPTY_ABOVE);
             return (held + found) * (offered_keys(bits, hashes, full) / full - 1.0).max(0.0);
         }
+        if shape.bloom == BloomKind::Recent {
+            let passed = held + found;
+            return passed * (1.0 / recent_coverage(bits, passed) - 1.0);
+        }
         if rule == ReportRule::Generations {
             let half = bits / 64 * 32;
             let full = keys_until(half, hashes, FULL_ABOVE);
@@ -396,8 +418,8 @@ impl QueryView {
 
     /// The mean of `upper - lower` over the known keys.
     pub fn mean_bound_width(&self) -> f64 {
-        let width: u128 = self.records.iter().map(|record| u128::from(record.upper - record.lower)).sum();
-        width as f64 / self.records.len().max(1) as f64
+        let width: u128 = self.counts().map(|count| u128::from(count.upper - count.lower)).sum();
+        width as f64 / self.keys().max(1) as f64
     }
 
     /// Returns true if every count is exact: a mirrored table sends what it evicts, and nothing is
@@ -429,8 +451,24 @@ impl QueryView {
     }
 
     /// The segment's mapping, and its counters at this moment.
-    pub(crate) fn segment_at_cut(&self) -> (&Segment, &[i64]) {
+    pub(crate) fn segment_at_cut(&self) -> (&Segment, &Tally) {
         (&self.segment.mapping, &self.segment.counters)
+    }
+
+    /// Delta only: the number of epochs that were too full to be solved, of those that were decoded
+    /// (since a state was read, if one was). More than a few of many make the estimates bad.
+    pub fn crowded_epochs(&self) -> u64 {
+        self.crowded
+    }
+
+    /// Number of epochs so far, the open one included.
+    pub fn epochs(&self) -> u64 {
+        self.epochs
+    }
+
+    /// Number of known keys whose guaranteed range is a single number.
+    pub fn certain_keys(&self) -> u64 {
+        self.counts().filter(|count| count.lower == count.upper).count() as u64
     }
 
     /// Delta only: weight in the open segment that no known key can explain.

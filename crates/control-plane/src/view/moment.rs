@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
 use ucl_data_plane::mirrored::Pieces;
 use ucl_data_plane::{CutTotals, Report, ReportSink};
 use ucl_learned::Outputs;
 
+use super::answers::{Answers, Counts};
 use super::likely::LikelyRanges;
-use super::{NetworkAtCut, QueryView, SegmentAtCut, Source, Unbounded, unknown_upper, upper_bounds};
+use super::{NetworkAtCut, QueryView, SegmentAtCut, Unbounded, upper_bounds};
 use crate::decoder::DecoderKind;
+use crate::delta::Sums;
 use crate::exports::{Exports, KnownKeys, Registered};
 use crate::heavy::{HeavyMirror, Held};
 use crate::key_state::RaisedFloors;
@@ -17,13 +18,11 @@ use crate::open_epoch::{EpochChanges, OpenEpoch};
 use crate::plane::{ControlPlane, Fault, Mode};
 use crate::probable::MedianBound;
 use crate::registry::{KeyId, Registry};
-use crate::sealed::{BoundedCount, Past, Sealed};
-use crate::segment::{ReportError, Segment};
+use crate::sealed::{Past, Sealed};
+use crate::segment::ReportError;
 use crate::self_check::Check;
 use crate::series::Series;
-
-/// So many keys are worth another thread.
-const KEYS_AT_LEAST: usize = 4096;
+use crate::tally::Tally;
 
 /// Collects the reports of a data plane's [`peek`](ucl_data_plane::DataPlane::peek).
 ///
@@ -82,25 +81,24 @@ struct Moment {
     /// The open epoch's own counters.
     epoch: Vec<i64>,
     /// The whole segment's.
-    counters: Vec<i64>,
+    counters: Tally,
     totals: CutTotals,
 }
 
 /// What the decoder makes of it.
 struct Sketch {
-    /// By column.
-    estimates: Vec<f64>,
-    uppers: Vec<u64>,
+    sums: Sums,
     /// The segments before the open one.
     past: Arc<Past>,
     answered_by: DecoderKind,
     fallback: bool,
     unexplained: u64,
+    crowded: u64,
     series: Series,
     check: Check,
     likely: LikelyRanges,
-    /// The network, if it was asked, and the number of its first column of the open segment.
-    network: Option<(NetworkAtCut, usize)>,
+    /// Answers of the network alone, if it was asked.
+    unbounded: Option<Arc<Unbounded>>,
     outputs: Option<Outputs>,
 }
 
@@ -197,8 +195,8 @@ impl ControlPlane {
         }
         let raised = RaisedFloors::new(&self.keys, entered);
         let epoch = self.segment.open_counters(&totals, remainders)?;
-        let mut counters = self.segment.cumulative().to_vec();
-        counters.iter_mut().zip(&epoch).for_each(|(counter, &open)| *counter = counter.wrapping_add(open));
+        let mut counters = self.segment.cumulative().clone();
+        counters.add(&epoch);
         let changes = open.close(&totals, self.segment.columns().len());
         let registry = registry.shared();
         Ok(Moment { registry, raised, heavy: open.heavy, exports, changes, epoch, counters, totals })
@@ -227,21 +225,20 @@ impl ControlPlane {
         let weight = totals.sketch_weight.saturating_sub(self.segment.sketch_weight());
         let changes = std::mem::take(changes);
         let (totals, series) = delta.with_open(&self.segment, changes, weight, epoch, counters, &self.settings.em)?;
-        let unexplained = totals.unexplained();
+        let (unexplained, crowded) = (totals.unexplained(), totals.crowded());
         let check = Check::Told(totals.checked().share());
-        let likely = LikelyRanges::new(totals.doubts(), totals.estimates(), self.segment.keys());
-        let (estimates, uppers) = totals.into_sums();
+        let likely = LikelyRanges::new(totals.doubts(), totals.sums(), self.segment.keys());
         Ok(Sketch {
-            estimates,
-            uppers,
+            sums: totals.into_sums(),
             past: Arc::clone(&self.past),
             answered_by: DecoderKind::Delta,
             fallback: false,
             unexplained,
+            crowded,
             series,
             check,
             likely,
-            network: None,
+            unbounded: None,
             outputs: None,
         })
     }
@@ -249,13 +246,15 @@ impl ControlPlane {
     /// Other decoders: the counters as they are, with those of appended segments.
     fn decode_counters_at(&mut self, moment: &Moment) -> Result<Sketch, Fault> {
         let CutTotals { sketch_weight, smallest_weight, .. } = moment.totals;
-        let mut decoded = self.decode_snapshot(&moment.counters, &moment.raised, smallest_weight)?;
-        let first_column = decoded.lowers.len() - decoded.estimates.len();
-        let network = decoded.network.take().map(|network| (network, first_column));
+        let mut decoded = self.decode_snapshot(&moment.counters.to_vec(), &moment.raised, smallest_weight)?;
         let mut past = Arc::clone(&self.past);
         if !decoded.appended.is_empty() {
             Arc::make_mut(&mut past).sealed.extend_from_slice(decoded.appended.as_slice());
         }
+        let unbounded = decoded.network.take().map(|network| {
+            let first_column = decoded.lowers.len() - decoded.estimates.len();
+            Arc::new(self.unbounded((network, first_column), moment, &past, &decoded.estimates))
+        });
         let check = match self.network().filter(|_| decoded.answered_by.is_trained()) {
             Some(network) => Check::Told(network.verdict().map(|verdict| verdict.of(decoded.answered_by))),
             None if self.appended.is_empty() => {
@@ -264,66 +263,87 @@ impl ControlPlane {
             None => Check::Told(None),
         };
         Ok(Sketch {
-            estimates: decoded.estimates,
-            uppers: upper_bounds(&self.segment, &moment.counters, sketch_weight),
+            sums: Sums::of(decoded.estimates, upper_bounds(&self.segment, |at| moment.counters.get(at), sketch_weight)),
             past,
             answered_by: decoded.answered_by,
             fallback: decoded.fallback,
             unexplained: 0,
+            crowded: 0,
             series: Series::default(),
             check,
             likely: LikelyRanges::Guaranteed,
-            network,
+            unbounded,
             outputs: decoded.outputs,
         })
     }
 
+    /// What a trained decoder said of each key, and how to ask its network again.
+    fn unbounded(
+        &self,
+        (network, first): (NetworkAtCut, usize),
+        moment: &Moment,
+        past: &Past,
+        estimates: &[f64],
+    ) -> Unbounded {
+        let keys = || (0..moment.registry.len() as u32).map(KeyId);
+        let sealed = |key: KeyId| {
+            let part = |sealed: &Arc<Sealed>| sealed.part(key, moment.registry.identity_of(key)).estimate;
+            past.sealed.iter().map(part).sum()
+        };
+        let mut held: Vec<u64> = keys().map(sealed).collect();
+        moment.heavy.iter().for_each(|slot| held[slot.key.0 as usize] += slot.count);
+        for slot in past.held_before() {
+            let held = &mut held[slot.key.0 as usize];
+            *held = held.saturating_sub(slot.count);
+        }
+        let decoded = keys().map(|key| {
+            let column = self.segment.column_of(key)?.0 as usize;
+            Some(((first + column) as u32, estimates[column]))
+        });
+        Unbounded::new(network, decoded, held)
+    }
+
     /// From sketch parts to whole answers.
-    fn answers(&self, moment: Moment, mut sketch: Sketch) -> QueryView {
-        let (mut records, sources) = self.sketch_counts(&moment, &sketch);
-        let network = sketch.network.take();
-        let unbounded = network.map(|network| Arc::new(self.unbounded(network, &moment, &sketch)));
-        let Moment { registry, heavy, exports, counters, totals, .. } = moment;
+    fn answers(&self, moment: Moment, sketch: Sketch) -> QueryView {
+        let Moment { registry, raised, heavy, exports, counters, totals, .. } = moment;
+        let Sketch { past, likely, .. } = sketch;
         // Segments before the open one have guaranteed bounds only.
-        let one_segment = sketch.past.sealed.is_empty() && sketch.past.since_weight() == 0;
-        let likely = if one_segment { sketch.likely } else { LikelyRanges::Guaranteed };
-        let Sketch { past, .. } = sketch;
-        let config = *self.segment.config();
-        // Sealed segments have guaranteed bounds only.
-        let median = MedianBound::new(config.shape.geometry(), &counters, totals.sketch_weight)
-            .filter(|_| past.sealed.is_empty() && past.since_weight() == 0);
-        let mut held_by_key = vec![0; if median.is_some() { registry.len() } else { 0 }];
-        for held in heavy.iter() {
-            if let Some(by_key) = held_by_key.get_mut(held.key.0 as usize) {
-                *by_key += held.count;
-            }
-            records[held.key.0 as usize].add(BoundedCount::exactly(held.count));
-        }
-        for counted in exports.iter().flat_map(Exports::iter) {
-            records[counted.key.0 as usize].add(BoundedCount::exactly(counted.count));
-        }
-        // What the heavy part held when counting starts, if segments were dropped, is not counted.
-        for held in past.held_before() {
-            records[held.key.0 as usize].take_off(held.count);
-        }
-        // No key can have more than the stream; and one that is known came, if not before counting
-        // starts.
-        let least = if past.since_items() == 0 { totals.smallest_weight } else { 0 };
-        let most = totals.weight - past.since_weight();
-        records.iter_mut().for_each(|record| record.clamp(least, most));
+        let one_segment = past.sealed.is_empty() && past.since_weight() == 0;
+        let likely = if one_segment { likely } else { LikelyRanges::Guaranteed };
+        let geometry = self.segment.config().shape.geometry();
+        let median = if one_segment { MedianBound::new(geometry, &counters, totals.sketch_weight) } else { None };
+        let held = heavy.iter().chain(exports.iter().flat_map(Exports::iter));
+        let exact = match &exports {
+            Some(_) => Counts::of_all(registry.len(), held),
+            None => Counts::of_some(held),
+        };
+        let answers = Answers {
+            keys: self.keys.clone(),
+            raised,
+            sums: sketch.sums,
+            fallback: sketch.fallback,
+            exact,
+            all_exact: exports.is_some(),
+            // What the heavy part held when counting starts, if segments were dropped, is not
+            // counted.
+            before: Counts::of_some(past.held_before().copied()),
+            smallest_weight: totals.smallest_weight,
+            // No key can have more than the stream; and one that is known came, if not before
+            // counting starts.
+            least: if past.since_items() == 0 { totals.smallest_weight } else { 0 },
+            most: totals.weight - past.since_weight(),
+        };
         let segment = SegmentAtCut {
-            mapping: Segment::without_counters(config),
+            mapping: self.segment.without_columns(),
             counters,
             sketch_weight: totals.sketch_weight,
             median,
-            held: held_by_key,
         };
         // What this view alone has found again is not counted as such.
         let found_again = self.open.found_again;
         QueryView {
             registry,
-            records,
-            sources,
+            answers,
             segment: Arc::new(segment),
             past,
             items: totals.items,
@@ -331,71 +351,15 @@ impl ControlPlane {
             decoder: self.settings.decoder,
             answered_by: sketch.answered_by,
             unexplained: sketch.unexplained,
+            crowded: sketch.crowded,
             series: sketch.series,
             check: sketch.check,
             likely,
-            unbounded,
+            unbounded: sketch.unbounded,
             outputs: sketch.outputs,
             passed: self.segment.columns().len().saturating_sub(found_again),
             found_again,
             epochs: self.cuts + 1,
         }
-    }
-
-    /// What a trained decoder said of each key, and how to ask its network again.
-    fn unbounded(&self, (network, first): (NetworkAtCut, usize), moment: &Moment, sketch: &Sketch) -> Unbounded {
-        let keys = || (0..moment.registry.len() as u32).map(KeyId);
-        let sealed = |key: KeyId| {
-            let part = |sealed: &Arc<Sealed>| sealed.part(key, moment.registry.identity_of(key)).estimate;
-            sketch.past.sealed.iter().map(part).sum()
-        };
-        let mut held: Vec<u64> = keys().map(sealed).collect();
-        moment.heavy.iter().for_each(|slot| held[slot.key.0 as usize] += slot.count);
-        for slot in sketch.past.held_before() {
-            let held = &mut held[slot.key.0 as usize];
-            *held = held.saturating_sub(slot.count);
-        }
-        let decoded = keys().map(|key| {
-            let column = self.segment.column_of(key)?.0 as usize;
-            Some(((first + column) as u32, sketch.estimates[column]))
-        });
-        Unbounded::new(network, decoded, held)
-    }
-
-    /// What each key has in the open segment and in those before it, and where that comes from.
-    fn sketch_counts(&self, moment: &Moment, sketch: &Sketch) -> (Vec<BoundedCount>, Vec<Source>) {
-        let Moment { registry, raised, counters, totals, .. } = moment;
-        let decoded_source = if sketch.fallback { Source::Fallback } else { Source::Decoded };
-        let count = |key: KeyId| {
-            let identity = registry.identity_of(key);
-            let lower = raised.of(&self.keys, key).lower(totals.smallest_weight);
-            let (mut count, mut source) = match self.segment.column_of(key) {
-                Some(column) => {
-                    let column = column.0 as usize;
-                    let count = BoundedCount::new(sketch.estimates[column], sketch.uppers[column], lower);
-                    (count, decoded_source)
-                }
-                // Never reported, but seen in the heavy part: what the filter lost of it, if
-                // anything, is not counted.
-                None => {
-                    let counter = |at: usize| counters[at];
-                    let upper = unknown_upper(&self.segment, identity, counter, totals.sketch_weight);
-                    let source = if moment.exports.is_some() { Source::Exact } else { Source::Heavy };
-                    (BoundedCount::new(0.0, upper, lower), source)
-                }
-            };
-            for sealed in &sketch.past.sealed {
-                count.add(sealed.part(key, identity));
-                if matches!(source, Source::Heavy | Source::Exact) && sealed.segment.column_of(key).is_some() {
-                    source = Source::Decoded;
-                }
-            }
-            (count, source)
-        };
-        let keys = (0..registry.len() as u32).into_par_iter().with_min_len(KEYS_AT_LEAST);
-        let mut counts = Vec::new();
-        let mut sources = Vec::new();
-        keys.map(|key| count(KeyId(key))).unzip_into_vecs(&mut counts, &mut sources);
-        (counts, sources)
     }
 }
