@@ -24,6 +24,7 @@ usage: cargo xtask COMMAND
   explore checks N random programs against exact counts until N keys are checked, with overflow checks
   explore simulation N
                    agents and a collector on disks and networks that fail, N runs against exact counts
+  explore epochs   the load of epochs on long streams, up to 5M keys and 16MB
   python           the tests of the Python package alone
   nats             the collector on NATS, with brokers, collectors and agents that are killed
   browser          the collector's page in a real browser (chromium)
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         ["text"] => text::check(),
         ["explore", "checks", number] => checks(number),
         ["explore", "simulation", number] => simulation(number),
+        ["explore", "epochs"] => cargo("test --release --locked -p ucl-sketch --test epochs -- --ignored --nocapture"),
         ["explore", "python"] => python::explore(),
         ["python"] => python::test(),
         ["nats"] => nats::test(),

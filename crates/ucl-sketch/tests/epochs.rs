@@ -101,6 +101,28 @@ fn epochs_stay_within_their_load() {
     assert!(all.len() > 500 && mean > 0.85 * LOAD_LIMIT, "{} epochs, {mean}", all.len());
 }
 
+/// The same on long streams in large sketches, which takes minutes: `cargo xtask explore epochs`.
+#[test]
+#[ignore = "takes minutes"]
+fn epochs_of_long_streams_stay_within_their_load() {
+    println!(" zipf       keys      items   memory   epochs   largest load / limit   mean");
+    for skew in [0.5, 0.8, 1.1, 1.5] {
+        for (keys, items) in [(10_000, 1_000_000), (300_000, 3_000_000), (5_000_000, 20_000_000)] {
+            let stream = stream(skew, keys, items);
+            for memory in [16 << 10, 64 << 10, 1 << 20, 16 << 20] {
+                // The account reads all known columns for every epoch: of small sketches a part.
+                let items = if memory < 1 << 20 { items.min(1_000_000) } else { items };
+                let loads = loads(memory, &stream[..items], 5);
+                let most = loads.iter().copied().fold(0.0, f64::max) / LOAD_LIMIT;
+                let mean = loads.iter().sum::<f64>() / loads.len().max(1) as f64 / LOAD_LIMIT;
+                let epochs = loads.len();
+                println!("{skew:>5} {keys:>10} {items:>10} {memory:>8} {epochs:>8} {most:>22.2} {mean:>6.2}");
+                assert!(most < 1.2, "zipf {skew}, {keys} keys, {memory} bytes: {most} of the limit");
+            }
+        }
+    }
+}
+
 fn delta(memory: &str) -> ucl_sketch::Builder {
     UclSketch::builder().decoder(DecoderKind::Delta).memory(memory).key_bytes(4).seed(3).measure_uplink(true)
 }
