@@ -314,7 +314,7 @@ fn several_inputs_are_counted_side_by_side() {
 #[test]
 fn the_audit_compares_with_exact_counts() {
     let answer = Folder::new()
-        .run("count zipf:1.1:50000:20000 --mode delta --memory 8KB --seed 3 --audit --json --prefix 1")
+        .run("count zipf:1.1:50000:20000 --mode em --memory 8KB --seed 3 --audit --json --prefix 1")
         .json();
     let audit = &answer["audit"];
     assert_eq!(audit["bound_violations"], 0);
