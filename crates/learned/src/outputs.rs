@@ -9,8 +9,7 @@
 //! So we look at the outputs themselves, for the newest snapshot. A network has collapsed if
 //!
 //! - the sum of its outputs is less than half of what the counters hold (a trained network is
-//! within
-//!   a few percent: the sum is the easiest thing to learn), or
+//!   within a few percent: the sum is the easiest thing to learn), or
 //! - its outputs hardly differ, their standard deviation being below a tenth of their mean, and the
 //!   counters differ by more than that.
 //!

@@ -1,5 +1,6 @@
 //! Answers as Python sees them: a small table that every data frame library can read.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -42,7 +43,7 @@ impl Table {
     /// An answer of a collector, with what it is about.
     pub fn about(batch: RecordBatch, keys: Option<KeyType>, facts: &Facts) -> Result<Self, Error> {
         let about = serde_json::to_string(facts).expect("internal: facts are plain data");
-        let schema = batch.schema().as_ref().clone().with_metadata([(ABOUT.to_owned(), about.clone())].into());
+        let schema = batch.schema().as_ref().clone().with_metadata(HashMap::from([(ABOUT.to_owned(), about.clone())]));
         Ok(Self { batch: batch.with_schema(Arc::new(schema))?, keys, about: Some(about) })
     }
 

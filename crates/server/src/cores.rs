@@ -54,6 +54,7 @@ impl Cores {
     }
 
     /// Removes the collector of a partition.
+    #[cfg(feature = "nats")]
     pub fn remove(&self, partition: u32) -> Option<Core> {
         self.held.write().unwrap_or_else(PoisonError::into_inner).remove(&partition)
     }

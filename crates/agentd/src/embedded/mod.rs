@@ -117,7 +117,7 @@ impl Embedded {
         let (mut config, epochs) = UclSketch::builder().memory_bytes(memory.0).mode(mode).plan()?;
         let folder = Folder::open(settings.state.join(stream.as_str())).map_err(AgentError::from)?;
         // The seed was random, and is the same as long as the stream lives.
-        if let Some(stored) = stored_config(&folder).map_err(AgentError::from)? {
+        if let Some(stored) = stored_config(&folder)? {
             config.seed = stored.seed;
         }
         let defaults = AgentSettings::new(tenant, stream.clone(), config);

@@ -76,8 +76,8 @@ pub struct BloomFilter {
 }
 
 impl BloomFilter {
-    /// An empty filter of `bits` bits (rounded down to whole blocks, where there are blocks). Zero bits or
-    /// hashes is a filter that claims nothing, so that every key is new.
+    /// An empty filter of `bits` bits (rounded down to whole blocks, where there are blocks). Zero
+    /// bits or hashes is a filter that claims nothing, so that every key is new.
     pub fn new(kind: BloomKind, bits: u32, hashes: u8) -> Result<Self, OutOfMemory> {
         let bits = kind.whole_bits(bits, hashes);
         let hashes = if bits == 0 { 0 } else { hashes };

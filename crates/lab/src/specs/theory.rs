@@ -16,8 +16,7 @@
 //!   one. EM ends in one of them, which one depends on its start; the bound has to hold for all, so
 //!   the worst of many starts stands beside it.
 //! - **Theorem 4** gives the posterior mean of a count under a Gaussian prior. Beside it is what
-//! the
-//!   mean of the true counts really is, among keys for which the formula says the same.
+//!   the mean of the true counts really is, among keys for which the formula says the same.
 
 use ucl_data_plane::bloom::expected_coverage;
 use ucl_data_plane::{BloomFilter, BloomKind, HashSeed};
