@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -12,33 +11,26 @@ from urllib.request import Request, urlopen
 
 import duckdb as typed_duckdb
 import pytest
+from serving import serve, stop
 
 # Its types do not say what its functions return.
 duckdb: Any = typed_duckdb
 
-ROOT = Path(__file__).parents[3]
-
 
 @pytest.fixture
-def exported(samples: Path, tmp_path: Path) -> Iterator[tuple[Path, Counter[str]]]:
+def exported(program: Path, samples: Path, tmp_path: Path) -> Iterator[tuple[Path, Counter[str]]]:
     """The Parquet file of a collector to which an agent sent a log, and what is in the log."""
-    program = Path(os.environ.get("UCL_PROGRAM", ROOT / "target" / "debug" / "ucl"))
-    assert program.exists(), f"{program} is not there: run `cargo build -p ucl-cli` first"
     log = samples / "monday.log"
-    serve = [program, "serve", "--listen", "127.0.0.1:0", "--data", tmp_path / "data"]
-    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as service:
-        try:
-            assert service.stdout is not None
-            address = service.stdout.readline().split()[2].rstrip(",")
-            token = service.stdout.readline().split()[-1]
-            link = ["--to", address, "--token", token, "--state", tmp_path / "agent", "--stream", "web-1"]
-            subprocess.run([program, "agent", *link, "--format", "field:7", log], check=True)
-            request = Request(f"{address}/v1/default/export?as=parquet", headers={"Authorization": f"Bearer {token}"})
-            path = tmp_path / "counts.parquet"
-            with urlopen(request) as answer:
-                path.write_bytes(answer.read())
-        finally:
-            service.terminate()
+    server = serve(program, tmp_path / "data")
+    try:
+        agent: list[str | Path] = [program, "agent", "--to", server.url, "--token", server.token, "--stream", "web-1"]
+        subprocess.run([*agent, "--state", tmp_path / "agent", "--format", "field:7", log], check=True)
+        bearer = {"Authorization": f"Bearer {server.token}"}
+        path = tmp_path / "counts.parquet"
+        with urlopen(Request(f"{server.url}/v1/default/export?as=parquet", headers=bearer)) as answer:
+            path.write_bytes(answer.read())
+    finally:
+        stop(server)
     yield path, Counter(line.split()[6] for line in log.read_text().splitlines())
 
 
