@@ -53,7 +53,8 @@ impl Broker {
     /// If one is not an address.
     pub fn new(addresses: &str) -> Result<Self, BrokerError> {
         let servers: Vec<String> = addresses.split(',').map(|address| address.trim().to_owned()).collect();
-        match servers.iter().find(|server| !Self::is_named(server) || server.parse::<ServerAddr>().is_err()) {
+        let has_host = |server: &String| server.parse::<ServerAddr>().is_ok_and(|server| !server.host().is_empty());
+        match servers.iter().find(|server| !Self::is_named(server) || !has_host(server)) {
             Some(wrong) => Err(BrokerError::Address(without_password(wrong))),
             None => Ok(Self { servers, ca: None }),
         }

@@ -101,10 +101,11 @@ impl Keeper {
                     (held.owner.is_empty() || expired, *revision)
                 }
             };
-            if is_free && self.held.len() < due {
-                if let Some(lease) = leases.take(partition, &self.member, random(), revision).await? {
-                    self.begin(partition, lease);
-                }
+            if is_free
+                && self.held.len() < due
+                && let Some(lease) = leases.take(partition, &self.member, random(), revision).await?
+            {
+                self.begin(partition, lease);
             }
         }
         Ok(())
