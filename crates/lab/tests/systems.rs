@@ -89,7 +89,14 @@ fn a_seed_fixes_everything_but_the_clock() {
             // A mirrored table counts its coder and models too.
             let budget = if method.name == "ucl-exact" { 4 << 10 } else { 2 << 10 };
             let row = measure(method, &stream, budget, seed, &quick()).row;
-            Row { insert_mops: None, query_mops: None, train_seconds: None, decode_ms: None, ..row }
+            Row {
+                insert_mops: None,
+                query_mops: None,
+                bucket_query_mops: None,
+                train_seconds: None,
+                decode_ms: None,
+                ..row
+            }
         };
         assert_eq!(timeless(1), timeless(1), "{}", method.name);
         if ["ucl-exact", "flowcache"].contains(&method.name) {

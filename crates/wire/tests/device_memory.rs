@@ -4,7 +4,7 @@
 #![allow(unsafe_code, reason = "an allocator that counts has to be one")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::cell::Cell;
 
 use ucl_data_plane::mirrored::{MirroredPlane, MirroredShape};
 use ucl_data_plane::{Config, KeyFormat, Report, ReportRule, Shape};
@@ -13,20 +13,28 @@ use ucl_wire::{ExportFrames, Header};
 
 struct Counting;
 
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    // For each thread, because the one that runs the tests allocates at any time.
+    static HELD: Cell<isize> = const { Cell::new(0) };
+    static PEAK: Cell<isize> = const { Cell::new(0) };
+}
+
+fn count(bytes: isize) {
+    let held = HELD.get() + bytes;
+    HELD.set(held);
+    PEAK.set(PEAK.get().max(held));
+}
 
 // SAFETY: every call goes to the system's allocator as it came.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        PEAK.fetch_max(held, Ordering::Relaxed);
+        count(layout.size() as isize);
         // SAFETY: as the caller promised.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+        count(-(layout.size() as isize));
         // SAFETY: as the caller promised.
         unsafe { System.dealloc(place, layout) }
     }
@@ -35,7 +43,6 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// One test, because others would allocate at the same time.
 #[test]
 fn a_device_keeps_to_its_budget() {
     for budget in [8 << 10, 16 << 10, 64 << 10] {
@@ -46,8 +53,8 @@ fn a_device_keeps_to_its_budget() {
         };
         let table = MirroredShape::within(budget - beside, keys).unwrap();
         let config = Config { keys, shape: Shape::mirrored(table, 0, 1), rule: ReportRule::New, seed: 3.into() };
-        let before = HELD.load(Ordering::Relaxed);
-        PEAK.store(before, Ordering::Relaxed);
+        let before = HELD.get();
+        PEAK.set(before);
         let mut plane = MirroredPlane::<4>::new(config).unwrap();
         let mut frames = ExportFrames::new(Header::default());
         let (mut sent, mut random) = (0, SplitMix64::new(1));
@@ -64,7 +71,7 @@ fn a_device_keeps_to_its_budget() {
                 plane.cut(&mut sink);
             }
         }
-        let peak = PEAK.load(Ordering::Relaxed) - before;
+        let peak = (PEAK.get() - before) as usize;
         // What is not allocated: the plane, and the frame that is open.
         let whole = peak + size_of_val(&plane) + size_of::<ExportFrames>();
         assert!(sent > 100_000, "{sent} bytes were sent");

@@ -71,14 +71,9 @@ impl Rest for AlikeRows {
         self.median(hash)
     }
 
-    /// A row that signs alike bounds as a Count-Min's does, any other as a Count Sketch's.
-    fn upper(&self, hash: KeyHash) -> u64 {
-        let of_row = |row: usize| {
-            let (at, sign) = self.at(row, hash);
-            let value = i128::from(sign * self.counters[at]);
-            if self.alike[row] { value } else { (value + i128::from(self.weight)).div_euclid(2) }
-        };
-        (0..ROWS).map(of_row).min().unwrap_or(0).max(0) as u64
+    /// Returns `None`: rows that sign alike bound nothing.
+    fn upper(&self, _hash: KeyHash) -> Option<u64> {
+        None
     }
 
     fn held_weight(&self) -> Option<u64> {

@@ -169,10 +169,9 @@ impl<const N: usize, R: Rest> Sketch<N> for LearnedSketch<N, R> {
 
     /// A key with a bucket is exact.
     fn bounds(&self, key: &[u8; N], hash: KeyHash) -> Option<(u64, u64)> {
-        match self.unique.find(key, hash) {
-            Some(bucket) => Some((self.unique.counts[bucket].into(), self.unique.counts[bucket].into())),
-            None => Some((0, self.rest.upper(hash))),
-        }
+        let upper = self.rest.upper(hash)?;
+        let exact = self.unique.find(key, hash).map(|bucket| u64::from(self.unique.counts[bucket]));
+        Some(exact.map_or((0, upper), |count| (count, count)))
     }
 
     fn held_weight(&self) -> Option<u64> {
@@ -263,8 +262,8 @@ pub trait Rest: Clone + Send + 'static {
     fn estimate(&self, hash: KeyHash) -> u64;
     /// Returns the count of a key before rounding and clamping.
     fn unrounded(&self, hash: KeyHash) -> f64;
-    /// Returns an upper bound of the count of a key.
-    fn upper(&self, hash: KeyHash) -> u64;
+    /// Returns an upper bound of the count of a key, if the counters have one.
+    fn upper(&self, hash: KeyHash) -> Option<u64>;
     /// Returns the total weight added, if the counters determine it.
     fn held_weight(&self) -> Option<u64>;
     /// Adds the counters of `other`.
@@ -297,8 +296,8 @@ impl Rest for CountMinRest {
         self.0.least(hash).into()
     }
 
-    fn upper(&self, hash: KeyHash) -> u64 {
-        self.0.least(hash).into()
+    fn upper(&self, hash: KeyHash) -> Option<u64> {
+        Some(self.0.least(hash).into())
     }
 
     fn held_weight(&self) -> Option<u64> {
@@ -337,15 +336,15 @@ impl Rest for CountSketchRest {
     }
 
     fn estimate(&self, hash: KeyHash) -> u64 {
-        self.counters.median(hash).min(self.upper(hash))
+        self.counters.median(hash).min(self.counters.upper(hash, self.weight))
     }
 
     fn unrounded(&self, hash: KeyHash) -> f64 {
         self.counters.unrounded(hash)
     }
 
-    fn upper(&self, hash: KeyHash) -> u64 {
-        self.counters.upper(hash, self.weight)
+    fn upper(&self, hash: KeyHash) -> Option<u64> {
+        Some(self.counters.upper(hash, self.weight))
     }
 
     fn held_weight(&self) -> Option<u64> {
