@@ -1,4 +1,4 @@
-//! What an operator is told: one line for each thing to act on.
+//! What an operator is told, on standard error: one line for each thing to act on.
 
 use ucl_agent::Status;
 use ucl_link::Name;
@@ -11,27 +11,18 @@ pub struct Log {
     verbose: bool,
     last: Option<Status>,
     trouble: Option<String>,
-    tell: Tell,
 }
 
-/// Takes one line.
-pub type Tell = Box<dyn FnMut(&str) + Send>;
-
 impl Log {
-    /// A log on standard error.
     pub fn new(stream: Name, verbose: bool) -> Self {
-        Self::to(stream, verbose, Box::new(|line| eprintln!("ucl agent: {line}")))
+        Self { stream, verbose, last: None, trouble: None }
     }
 
-    pub fn to(stream: Name, verbose: bool, tell: Tell) -> Self {
-        Self { stream, verbose, last: None, trouble: None, tell }
+    pub fn note(&self, text: &str) {
+        eprintln!("ucl agent: {}: {}", self.stream, printable(text));
     }
 
-    pub fn note(&mut self, text: &str) {
-        (self.tell)(&format!("{}: {}", self.stream, printable(text)));
-    }
-
-    pub fn warn(&mut self, text: &str) {
+    pub fn warn(&self, text: &str) {
         self.note(&format!("warning: {text}"));
     }
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from serving import Server, serve, stop
 
 ROOT = Path(__file__).parents[3]
 
@@ -39,27 +38,13 @@ def samples() -> Path:
 
 
 @pytest.fixture(scope="session")
-def program() -> Path:
-    """The program `ucl`."""
+def command_line() -> Callable[..., str]:
+    """Runs the program `ucl`."""
     program = Path(os.environ.get("UCL_PROGRAM", ROOT / "target" / "debug" / "ucl"))
     assert program.exists(), f"{program} is not there: run `cargo build -p ucl-cli` first"
-    return program
-
-
-@pytest.fixture(scope="session")
-def command_line(program: Path) -> Callable[..., str]:
-    """Runs the program `ucl`."""
 
     def run(*arguments: str | Path) -> str:
         done = subprocess.run([program, *arguments], check=True, capture_output=True, text=True)
         return done.stdout
 
     return run
-
-
-@pytest.fixture(scope="session")
-def server(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A collector that runs."""
-    started = serve(program, tmp_path_factory.mktemp("data"))
-    yield started
-    stop(started)

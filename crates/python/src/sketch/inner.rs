@@ -119,7 +119,11 @@ impl Inner {
         null: Nulls,
         stop: &AtomicBool,
     ) -> Result<(), Error> {
-        column.check_weights(weights)?;
+        if let Some(weights) = weights
+            && weights.len() != column.rows()
+        {
+            return Err(Error::Value(format!("{} weights for {} keys", weights.len(), column.rows())));
+        }
         let to = self.keys().or(column.keys.as_ref()).cloned();
         let mut work = Work::default();
         let mut first = 0;
