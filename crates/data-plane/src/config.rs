@@ -9,7 +9,7 @@ use crate::counters::CounterBits;
 use crate::hash::MAX_DEGREE;
 use crate::heavy::{CHUNK, HeavyKind};
 use crate::key::{KeyFormat, MAX_KEY_BYTES};
-use crate::mirrored::MirroredShape;
+use crate::mirrored::{BUDGET_FIXED_BYTES, FIXED_BYTES, MirroredShape};
 use crate::report::ReportRule;
 use crate::seed::{Hashing, Seed};
 use crate::table::OutOfMemory;
@@ -74,6 +74,23 @@ impl Shape {
         }
     }
 
+    /// A mirrored table, and what takes its evictions while the link does not: a Count-Min sketch
+    /// of four rows with 8-bit counters. The rest is as in [`Shape::mirrored`].
+    pub fn absorbing(table: MirroredShape, width: u32, name_bits: u32, name_hashes: u8) -> Self {
+        Self { rows: 4, width, ..Self::mirrored(table, name_bits, name_hashes) }
+    }
+
+    /// Bits of the filter between heavy part and sketch. Behind a mirrored table there is none: who
+    /// is known was told by the table, and the filter is that of names.
+    pub(crate) fn sketch_bloom_bits(&self) -> u32 {
+        if self.absorbs() { 0 } else { self.bloom_bits }
+    }
+
+    /// Returns true for a mirrored table with a sketch behind it.
+    pub fn absorbs(&self) -> bool {
+        matches!(self.heavy, HeavyKind::Mirrored(_)) && self.geometry().counters() > 1
+    }
+
     /// The most slots.
     pub const MOST_SLOTS: u32 = 1 << 28;
     /// The most counters in a row.
@@ -111,7 +128,8 @@ impl Shape {
         let deferred = match (keys, self.heavy) {
             (_, HeavyKind::Mirrored(table)) => {
                 memory.add("table", table.memory(keys));
-                memory.add("totals", crate::mirrored::FIXED_BYTES);
+                let fixed = if self.absorbs() { BUDGET_FIXED_BYTES } else { FIXED_BYTES };
+                memory.add("totals", fixed);
                 0
             }
             (_, kind) => {

@@ -211,7 +211,7 @@ impl Limits {
 
 /// The natural logarithm of a normal positive number. (`core` has none; a plain series serves
 /// estimates.)
-fn ln(x: f64) -> f64 {
+pub(crate) fn ln(x: f64) -> f64 {
     // x = m · 2^e with m from 0.7 to 1.4, and ln m = 2 artanh((m - 1) / (m + 1)).
     let bits = x.to_bits();
     let exponent = (bits >> 52) as i64 - 1023;

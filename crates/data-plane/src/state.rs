@@ -20,7 +20,7 @@ use crate::hash::HashSeed;
 use crate::heavy::HeavyPart;
 use crate::key::{DigestKey, KeyFormat};
 use crate::load::KnownKeys;
-use crate::plane::DataPlane;
+use crate::plane::{DataPlane, Light};
 use crate::resend::Generations;
 use crate::seed::{Hashing, Seed};
 
@@ -143,13 +143,7 @@ impl<const N: usize, H: RestoredHeavy<N>> DataPlane<N, H> {
         ensure(slot_bytes == N, || format!("slots of {N}-byte keys for keys of {slot_bytes} bytes"))?;
         let own = self.light.config.hashed_by(config.seed.hashing());
         ensure(own == *config, || "the data plane has another configuration than the file".into())?;
-        self.light.config = own;
-        self.light.seed = self.light.seed.restored(config.seed)?;
-        self.light.map = BaseMap::new(shape);
-        self.light.counters.check(shape)?;
-        self.light.bloom.check(shape)?;
-        self.light.generations = Generations::new(&self.light.bloom);
-        self.light.recount();
+        self.light.restore(own)?;
         self.heavy.check(shape, &self.light.seed)?;
 
         let totals = &self.totals;
@@ -162,10 +156,39 @@ impl<const N: usize, H: RestoredHeavy<N>> DataPlane<N, H> {
         ensure(sum.is_some_and(|sum| sum <= totals.weight), || {
             format!("the heavy part and the sketch ({sketch_weight}) have more than all items: {}", totals.weight)
         })?;
-        let limit = sketch_weight as i64;
-        let beyond = self.light.counters.iter().position(|value| !(-limit..=limit).contains(&value));
-        ensure(beyond.is_none(), || format!("counter {beyond:?} holds more than entered the sketch"))?;
+        self.light.check_counters()?;
         Ok(self)
+    }
+}
+
+impl Light {
+    /// Makes a sketch that was just read usable with its own configuration, or says why it cannot
+    /// be one of it.
+    pub(crate) fn restore(&mut self, config: Config) -> Result<(), Inconsistent> {
+        self.config = config;
+        self.seed = self.seed.restored(config.seed)?;
+        self.map = BaseMap::new(&config.shape);
+        self.counters.check(&config.shape)?;
+        self.bloom.check(&Shape { bloom_bits: config.shape.sketch_bloom_bits(), ..config.shape })?;
+        self.generations = Generations::new(&self.bloom);
+        self.recount();
+        Ok(())
+    }
+
+    /// Fails for counters that hold more than entered the sketch.
+    pub(crate) fn check_counters(&self) -> Result<(), Inconsistent> {
+        let limit = self.sketch_weight as i64;
+        let beyond = self.counters.iter().position(|value| !(-limit..=limit).contains(&value));
+        ensure(beyond.is_none(), || format!("counter {beyond:?} holds more than entered the sketch"))
+    }
+
+    /// Continues from the notes of watching the load.
+    pub(crate) fn watch_load_from(&mut self, registers: Vec<u8>) -> Result<(), Inconsistent> {
+        let length = registers.len();
+        let known = KnownKeys::restored(registers);
+        ensure(known.is_some(), || format!("{length} registers that count no known keys"))?;
+        self.known = known;
+        Ok(())
     }
 }
 
@@ -181,11 +204,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
     /// # Errors
     /// If this cannot have come from there.
     pub fn watch_load_from(&mut self, registers: Vec<u8>) -> Result<(), Inconsistent> {
-        let length = registers.len();
-        let known = KnownKeys::restored(registers);
-        ensure(known.is_some(), || format!("{length} registers that count no known keys"))?;
-        self.light.known = known;
-        Ok(())
+        self.light.watch_load_from(registers)
     }
 }
 

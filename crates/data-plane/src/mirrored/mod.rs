@@ -75,7 +75,9 @@
 //! # Ok::<(), ucl_data_plane::mirrored::OtherTable>(())
 //! ```
 
+mod allowance;
 mod batch;
+mod budget;
 mod code;
 mod coder;
 mod mirror;
@@ -96,13 +98,16 @@ use coder::{RangeEncoder, Writing};
 use model::{Models, Record};
 use table::{Slot, SlotLayout, Table};
 
+pub use allowance::Allowance;
+pub use budget::BudgetPlane;
+pub(crate) use budget::FIXED_BYTES as BUDGET_FIXED_BYTES;
 pub use coder::CHUNK;
 pub use mirror::{KeyBook, Mirror, OtherTable};
 pub(crate) use plane::FIXED_BYTES;
 pub use plane::MirroredPlane;
 pub use shape::{MirroredShape, Policy};
 #[cfg(feature = "serde")]
-pub use state::{StoredMirror, StoredPlane};
+pub use state::{StoredBudgetPlane, StoredMirror, StoredPlane};
 
 use crate::Memory;
 use crate::key::KeyFormat;
@@ -198,9 +203,9 @@ impl<const N: usize> MirroredPart<N> {
         }
     }
 
-    /// A newcomer takes a place.
+    /// A newcomer takes a place; returns the count of its former holder, which the record tells.
     #[inline(never)]
-    fn miss(&mut self, set: u32, tag: Tag, weight: u64, out: &mut impl FnMut(Pieces<'_>)) {
+    fn miss(&mut self, set: u32, tag: Tag, weight: u64, out: &mut impl FnMut(Pieces<'_>)) -> u64 {
         if !self.batch.has_room() {
             self.flush(out);
         }
@@ -223,6 +228,7 @@ impl<const N: usize> MirroredPart<N> {
         if times > 0 {
             self.full(set, WAYS - 1, times, out);
         }
+        leaving.count
     }
 
     /// A count was filled.

@@ -14,7 +14,7 @@ use crate::totals::{StreamTotals, joint_weight};
 
 /// What frames the message that is being sent takes on a device: `ucl_wire::ExportFrames` and the
 /// header that it writes. A test of that crate holds it to this.
-const FRAME_BYTES: usize = 192;
+pub(super) const FRAME_BYTES: usize = 192;
 
 /// Bytes beside the table: none of them depends on the size of the keys.
 pub(crate) const FIXED_BYTES: usize = FRAME_BYTES + size_of::<MirroredPlane<4>>() - size_of::<MirroredPart<4>>();
@@ -65,26 +65,11 @@ impl<const N: usize> MirroredPlane<N> {
 
     fn with_seed(config: Config, seed: HashSeed) -> Result<Self, ConfigError> {
         config.shape.validate()?;
-        let table = Self::table(&config)?;
+        let table = table_of::<N>(&config)?;
         let names = config.keys.any_length().then(|| NamesSent::new(&config.shape)).transpose()?;
         let counters = Counters::new(config.shape.geometry().counters(), config.shape.counter_bits, false)?;
         let part = MirroredPart::new(table, config.keys, config.seed);
         Ok(Self { config, seed, part, names, counters, totals: StreamTotals::default() })
-    }
-
-    fn table(config: &Config) -> Result<MirroredShape, ConfigError> {
-        let HeavyKind::Mirrored(table) = config.shape.heavy else {
-            let any = MirroredShape { sets: 1, count_bits: 6, buffer: 40, policy: super::Policy::Skewed };
-            return Err(ConfigError::Heavy { want: config.shape.heavy, got: HeavyKind::Mirrored(any) });
-        };
-        if let KeyFormat::Code(bits) = config.keys {
-            crate::config::range("bits of a code", bits.into(), 8, KeyFormat::CODE_BITS.into())?;
-        }
-        // Digests have 128 bits, of which 64 would have to travel with each newcomer.
-        if config.keys.slot_bytes() != N || config.keys == KeyFormat::Digest {
-            return Err(ConfigError::KeySize { want: config.keys.slot_bytes(), got: N });
-        }
-        Ok(table)
     }
 
     /// The configuration.
@@ -194,14 +179,7 @@ impl<const N: usize> MirroredPlane<N> {
     /// # Errors
     /// If the configuration is invalid, or for other keys or hash functions. Then nothing changed.
     pub fn change(&mut self, config: Config, sink: &mut impl ReportSink) -> Result<(), ConfigError> {
-        if config.keys != self.config.keys {
-            let (want, got) = (self.config.keys.slot_bytes(), config.keys.slot_bytes());
-            return Err(ConfigError::KeySize { want, got });
-        }
-        let (want, got) = (self.config.seed.hashing(), config.seed.hashing());
-        if want != got {
-            return Err(ConfigError::HashFunctions { want, got });
-        }
+        check_change(&self.config, &config)?;
         let mut next = Self::with_seed(config, self.seed.rehashed(config.seed))?;
         self.cut(sink);
         next.totals = self.totals;
@@ -245,6 +223,31 @@ impl<const N: usize> MirroredPlane<N> {
         }
         Ok(())
     }
+}
+
+/// The table of a configuration for keys of `N` bytes.
+pub(super) fn table_of<const N: usize>(config: &Config) -> Result<MirroredShape, ConfigError> {
+    let HeavyKind::Mirrored(table) = config.shape.heavy else {
+        let any = MirroredShape { sets: 1, count_bits: 6, buffer: 40, policy: super::Policy::Skewed };
+        return Err(ConfigError::Heavy { want: config.shape.heavy, got: HeavyKind::Mirrored(any) });
+    };
+    if let KeyFormat::Code(bits) = config.keys {
+        crate::config::range("bits of a code", bits.into(), 8, KeyFormat::CODE_BITS.into())?;
+    }
+    // Digests have 128 bits, of which 64 would have to travel with each newcomer.
+    if config.keys.slot_bytes() != N || config.keys == KeyFormat::Digest {
+        return Err(ConfigError::KeySize { want: config.keys.slot_bytes(), got: N });
+    }
+    Ok(table)
+}
+
+/// A table goes on with keys of the same format and the same hash functions.
+pub(super) fn check_change(ours: &Config, next: &Config) -> Result<(), ConfigError> {
+    if next.keys != ours.keys {
+        return Err(ConfigError::KeySize { want: ours.keys.slot_bytes(), got: next.keys.slot_bytes() });
+    }
+    let (want, got) = (ours.seed.hashing(), next.seed.hashing());
+    if want == got { Ok(()) } else { Err(ConfigError::HashFunctions { want, got }) }
 }
 
 impl MirroredPlane<8> {

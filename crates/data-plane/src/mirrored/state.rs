@@ -8,7 +8,9 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use super::allowance::{Allowance, Prices};
 use super::batch::{Batch, Waiting};
+use super::budget::BudgetPlane;
 use super::mirror::Holder;
 use super::model::Models;
 use super::names::NamesSent;
@@ -19,6 +21,8 @@ use crate::config::{Config, Shape};
 use crate::hash::HashSeed;
 use crate::heavy::HeavyKind;
 use crate::key::KeyFormat;
+use crate::load::KnownKeys;
+use crate::plane::Light;
 use crate::state::{Inconsistent, ensure};
 use crate::totals::StreamTotals;
 
@@ -30,6 +34,20 @@ pub struct StoredPlane {
     part: StoredPart,
     names: Option<NamesSent>,
     totals: StreamTotals,
+}
+
+/// What is written of a [`BudgetPlane`], field by field.
+#[derive(Deserialize)]
+pub struct StoredBudgetPlane {
+    part: StoredPart,
+    light: Light,
+    names: Option<NamesSent>,
+    totals: StreamTotals,
+    allowance: Allowance,
+    prices: Prices,
+    exported: u64,
+    absorbed_before: u64,
+    spent_before: u64,
 }
 
 #[derive(Deserialize)]
@@ -67,14 +85,7 @@ impl<const N: usize> MirroredPlane<N> {
         ensure(own.hashed_by(config.seed.hashing()) == *config, || {
             "the data plane has another configuration than the file".into()
         })?;
-        // Nothing larger than what the file brought is built.
-        let HeavyKind::Mirrored(table) = config.shape.heavy else {
-            return Err(Inconsistent("a mirrored table in a configuration without one".into()));
-        };
-        let want = table.table_bytes(config.keys);
-        ensure(part.table.len() == want, || format!("a table of {} bytes, not {want}", part.table.len()))?;
-        let bytes = part.batch.buffer.len();
-        ensure(bytes == table.buffer as usize, || format!("a buffer of {bytes} bytes, not {}", table.buffer))?;
+        part.check_sizes(config)?;
         check_names(names.as_ref(), config)?;
         totals.check()?;
         let mut plane = Self::new(*config).map_err(|error| Inconsistent(format!("{error}")))?;
@@ -83,6 +94,75 @@ impl<const N: usize> MirroredPlane<N> {
         plane.names = names;
         plane.totals = totals;
         Ok(plane)
+    }
+}
+
+impl<const N: usize> BudgetPlane<N> {
+    /// Makes a data plane that was just read usable, or says why it cannot be one of this
+    /// configuration.
+    ///
+    /// # Errors
+    /// If something contradicts the configuration, or is nothing that inserting leads to.
+    pub fn restored(stored: StoredBudgetPlane, config: &Config) -> Result<Self, Inconsistent> {
+        config.check()?;
+        let StoredBudgetPlane {
+            part,
+            mut light,
+            names,
+            totals,
+            allowance,
+            prices,
+            exported,
+            absorbed_before,
+            spent_before,
+        } = stored;
+        let own = light.config.hashed_by(config.seed.hashing());
+        ensure(own == *config, || "the data plane has another configuration than the file".into())?;
+        part.check_sizes(config)?;
+        light.restore(own)?;
+        check_names(names.as_ref(), config)?;
+        light.check_counters()?;
+        totals.check()?;
+        let absorbed = light.sketch_weight;
+        let sum = exported.checked_add(absorbed);
+        ensure(sum.is_some_and(|sum| sum <= totals.weight), || {
+            format!(
+                "what was sent ({exported}) and the sketch ({absorbed}) have more than all items: {}",
+                totals.weight
+            )
+        })?;
+        ensure(absorbed_before <= absorbed, || format!("a sketch of {absorbed} that had {absorbed_before} before"))?;
+        let spent = allowance.spent();
+        ensure(spent_before <= spent, || format!("{spent} bytes spent, after {spent_before}"))?;
+        let mut plane = Self::new(*config).map_err(|error| Inconsistent(format!("{error}")))?;
+        plane.part.restore(part)?;
+        Ok(Self { light, names, totals, allowance, prices, exported, absorbed_before, spent_before, ..plane })
+    }
+
+    /// Returns the notes of [`BudgetPlane::watch_load`], for [`BudgetPlane::watch_load_from`].
+    pub fn known_keys(&self) -> Option<&[u8]> {
+        self.light.known.as_ref().map(KnownKeys::registers)
+    }
+
+    /// Continues from the notes that [`BudgetPlane::known_keys`] returned.
+    ///
+    /// # Errors
+    /// If this cannot have come from there.
+    pub fn watch_load_from(&mut self, registers: Vec<u8>) -> Result<(), Inconsistent> {
+        self.light.watch_load_from(registers)
+    }
+}
+
+impl StoredPart {
+    /// Nothing larger than what the file brought may be built.
+    fn check_sizes(&self, config: &Config) -> Result<(), Inconsistent> {
+        let HeavyKind::Mirrored(table) = config.shape.heavy else {
+            return Err(Inconsistent("a mirrored table in a configuration without one".into()));
+        };
+        let want = table.table_bytes(config.keys);
+        ensure(self.table.len() == want, || format!("a table of {} bytes, not {want}", self.table.len()))?;
+        let bytes = self.batch.buffer.len();
+        ensure(bytes == table.buffer as usize, || format!("a buffer of {bytes} bytes, not {}", table.buffer))
     }
 }
 

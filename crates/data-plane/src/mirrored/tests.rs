@@ -1,4 +1,5 @@
 use super::*;
+use crate::heavy::HeavyKind;
 use crate::{ReportRule, Shape};
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -138,4 +139,133 @@ fn the_memory_is_what_was_planned() {
         check::<16>(budget);
     }
     assert_eq!(MirroredShape::within(500, KeyFormat::Fixed(4)), None);
+}
+
+mod budget {
+    use super::*;
+    use crate::mirrored::Allowance;
+    use crate::{Config, Report};
+
+    /// So small that everything collides.
+    fn config(counters: u32) -> Config {
+        let table = MirroredShape { sets: 5, count_bits: 3, buffer: 60, policy: Policy::Skewed };
+        Config {
+            keys: KeyFormat::Fixed(4),
+            shape: Shape::absorbing(table, counters, 0, 1),
+            rule: ReportRule::New,
+            seed: 3.into(),
+        }
+    }
+
+    fn item() -> impl Strategy<Value = (u32, u64)> {
+        (prop_oneof![3 => 0u32..20, 1 => 0u32..2_000], prop_oneof![9 => Just(1u64), 1 => 1u64..5_000])
+    }
+
+    /// All that a server learns: exact counts by key, the weight that was absorbed, and what the
+    /// counters of the first row add up to.
+    #[derive(Default)]
+    struct Server {
+        book: Book,
+        message: Vec<u8>,
+        absorbed: u64,
+        first_row: u64,
+        exported: u64,
+    }
+
+    impl Server {
+        fn take(&mut self, mirror: &mut Mirror, width: u32, report: Report<'_>) {
+            match report {
+                Report::Export(Pieces::Bytes(bytes)) => {
+                    self.exported += bytes.len() as u64;
+                    self.message.extend_from_slice(bytes);
+                }
+                Report::Export(Pieces::End { cut }) => {
+                    mirror.read(&self.message, cut, &mut self.book).unwrap();
+                    self.message.clear();
+                }
+                Report::Carry { at, times } if at.0 < width => self.first_row += 256 * times as u64,
+                Report::Carry { .. } => {}
+                Report::Cut(cut) => {
+                    self.absorbed = cut.totals.sketch_weight;
+                    self.first_row += cut.counters.iter().take(width as usize).sum::<i64>() as u64;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    proptest! {
+        /// What was exported and what was absorbed is all there is; nobody has more than the truth;
+        /// and what is not absorbed at all is exact. Batches do as single inserts do.
+        #[test]
+        fn everything_is_somewhere(
+            items in prop::collection::vec(item(), 1..600),
+            per_item in prop::sample::select(&[None, Some(0.0), Some(0.2), Some(1.0), Some(20.0)][..]),
+            freeze in any::<bool>(),
+            cut_every in 1usize..700,
+        ) {
+            let (config, width) = (config(16), 16);
+            let HeavyKind::Mirrored(table) = config.shape.heavy else { unreachable!() };
+            let mut plane = BudgetPlane::<4>::new(config).unwrap();
+            if let Some(bytes) = per_item {
+                plane.set_allowance(Allowance::per_item(bytes));
+            }
+            let mut batched = plane.clone();
+            let mut mirror = Mirror::new(table, config.keys, config.seed);
+            let (mut server, mut truth) = (Server::default(), HashMap::<u32, u64>::new());
+            let mut sink = |report: Report<'_>| server.take(&mut mirror, width, report);
+            for (i, chunk) in items.chunks(cut_every).enumerate() {
+                plane.freeze(freeze && i % 3 == 1);
+                batched.freeze(freeze && i % 3 == 1);
+                for &(key, weight) in chunk {
+                    plane.insert(&key.to_le_bytes(), weight, &mut sink).unwrap();
+                    *truth.entry(key).or_default() += weight;
+                }
+                let keys: Vec<[u8; 4]> = chunk.iter().map(|(key, _)| key.to_le_bytes()).collect();
+                let weights: Vec<u64> = chunk.iter().map(|&(_, weight)| weight).collect();
+                batched.insert_weighted_batch(&keys, &weights, &mut |_: Report<'_>| ()).unwrap();
+                prop_assert_eq!(&batched, &plane);
+                plane.cut(&mut sink);
+                batched.cut(&mut |_: Report<'_>| ());
+            }
+            let all: u64 = truth.values().sum();
+            let counts: HashMap<u32, u64> = server.book.counts.iter()
+                .map(|(key, count)| (u32::from_le_bytes(key[..].try_into().unwrap()), *count)).collect();
+            prop_assert_eq!(counts.values().sum::<u64>() + server.absorbed, all);
+            prop_assert_eq!(server.first_row, server.absorbed);
+            for (key, count) in counts {
+                prop_assert!(count <= truth.get(&key).copied().unwrap_or(0), "{}", key);
+            }
+            if per_item.is_none() && !freeze {
+                prop_assert_eq!(server.absorbed, 0);
+            }
+            prop_assert!(plane.allowance().spent() >= server.exported);
+        }
+
+        /// Between cuts, what goes up stays within what is allowed, but for the records that a
+        /// batch had when it became full.
+        #[test]
+        fn the_allowance_is_kept(keys in prop::collection::vec(0u32..3_000, 500..4_000), hundredths in 1u32..300) {
+            let mut plane = BudgetPlane::<4>::new(config(64)).unwrap();
+            plane.set_allowance(Allowance::per_item(f64::from(hundredths) / 100.0));
+            let mut messages = 0;
+            for key in keys {
+                let mut sink = |report: Report<'_>| messages += u64::from(matches!(report, Report::Export(Pieces::End { .. })));
+                plane.insert(&key.to_le_bytes(), 1, &mut sink).unwrap();
+                let over = -plane.allowance().left(plane.items());
+                prop_assert!(over < 200, "{} bytes too many", over);
+            }
+        }
+    }
+
+    #[test]
+    fn a_frozen_table_sends_nothing() {
+        let mut plane = BudgetPlane::<4>::new(config(16)).unwrap();
+        plane.freeze(true);
+        for key in 0..5_000u32 {
+            let mut sink = |report: Report<'_>| assert!(matches!(report, Report::Carry { .. }), "{report:?}");
+            plane.insert(&(key % 70).to_le_bytes(), 1, &mut sink).unwrap();
+        }
+        assert!(plane.absorbed() > 4_000);
+    }
 }

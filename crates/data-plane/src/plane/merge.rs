@@ -9,7 +9,7 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt::Debug;
 
-use super::DataPlane;
+use super::{DataPlane, Light};
 use crate::column::CounterIndex;
 use crate::config::{Config, Shape};
 use crate::heavy::HeavyChange;
@@ -117,28 +117,35 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
     /// ```
     pub fn merge(&mut self, other: &Self, sink: &mut impl ReportSink) -> Result<(), MergeError> {
         self.check_merge(other)?;
-        let Self { heavy, light, totals } = self;
-        for (at, value) in other.light.counters.iter().enumerate().filter(|&(_, value)| value != 0) {
-            let times = light.counters.add(at, value < 0, value.unsigned_abs());
+        self.light.merge(&other.light, sink);
+        if other.totals.items > 0 {
+            self.totals.add(other.totals.items, other.totals.weight, other.totals.smallest_weight);
+        }
+        let Self { heavy, light, .. } = self;
+        heavy.merge(&other.heavy, |key, count, hot| light.evict(key, count, hot, sink));
+        Ok(())
+    }
+}
+
+impl Light {
+    /// Adds what another one of the same configuration has counted.
+    pub(crate) fn merge(&mut self, other: &Self, sink: &mut impl ReportSink) {
+        for (at, value) in other.counters.iter().enumerate().filter(|&(_, value)| value != 0) {
+            let times = self.counters.add(at, value < 0, value.unsigned_abs());
             if times != 0 {
-                light.carries = light.carries.wrapping_add(times as u64);
+                self.carries = self.carries.wrapping_add(times as u64);
                 sink.report(Report::Carry { at: CounterIndex(at as u32), times });
             }
         }
-        light.carries = light.carries.wrapping_add(other.light.carries);
-        light.sketch_weight += other.light.sketch_weight;
-        let forgotten = light.bloom.unite(&other.light.bloom);
-        light.refresh = light.refresh.united(other.light.refresh);
-        light.rotation = light.rotation.united(other.light.rotation);
-        light.rotation.forgets(forgotten);
-        light.recount();
-        if let (Some(ours), Some(theirs)) = (&mut light.known, &other.light.known) {
+        self.carries = self.carries.wrapping_add(other.carries);
+        self.sketch_weight += other.sketch_weight;
+        let forgotten = self.bloom.unite(&other.bloom);
+        self.refresh = self.refresh.united(other.refresh);
+        self.rotation = self.rotation.united(other.rotation);
+        self.rotation.forgets(forgotten);
+        self.recount();
+        if let (Some(ours), Some(theirs)) = (&mut self.known, &other.known) {
             ours.unite(theirs);
         }
-        if other.totals.items > 0 {
-            totals.add(other.totals.items, other.totals.weight, other.totals.smallest_weight);
-        }
-        heavy.merge(&other.heavy, |key, count, hot| light.evict(key, count, hot, sink));
-        Ok(())
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct Light {
     refresh: Refresh,
     rotation: Rotation,
     pub(crate) sketch_weight: u64,
-    carries: u64,
+    pub(crate) carries: u64,
     /// Counters of the first row that are not zero.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) touched: u32,
@@ -168,8 +168,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
     /// # Errors
     /// If there is no memory for it.
     pub fn watch_load(&mut self) -> Result<(), ConfigError> {
-        self.light.known = Some(KnownKeys::new()?);
-        Ok(())
+        self.light.watch_load()
     }
 
     /// Bytes that [`DataPlane::watch_load`] takes.
@@ -195,10 +194,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn room(&self) -> Option<u64> {
-        let known = self.light.known.as_ref()?;
-        let keys_per_item = if self.heavy.kind().sees_sketch() { 2 } else { 1 };
-        let limits = Limits::new(self.light.config.shape.geometry(), keys_per_item);
-        Some(limits.room(self.light.touched, known.estimate()))
+        self.light.room(if self.heavy.kind().sees_sketch() { 2 } else { 1 })
     }
 
     /// The weight that the heavy part holds exactly for a key (its slot bytes).
@@ -323,13 +319,7 @@ impl<const N: usize, H: HeavyPart<N>> DataPlane<N, H> {
     pub fn cut(&mut self, sink: &mut impl ReportSink) {
         self.send_cut(true, sink);
         self.heavy.settle();
-        self.light.counters.clear();
-        (self.light.carries, self.light.touched) = (0, 0);
-        match self.light.config.rule {
-            ReportRule::Paper | ReportRule::New | ReportRule::Generations => {}
-            ReportRule::Refresh => self.light.refresh.next_epoch(self.light.bloom.false_positive_rate()),
-            ReportRule::Rotate => self.light.rotation.next_epoch(&mut self.light.bloom),
-        }
+        self.light.next_epoch();
     }
 
     /// Forgets no name while `hold` ([`ReportRule::Generations`]): then the names of an epoch of
@@ -398,9 +388,9 @@ impl<H: HeavyPart<16>> DataPlane<16, H> {
 }
 
 impl Light {
-    fn new(config: Config, seed: HashSeed) -> Result<Self, OutOfMemory> {
+    pub(crate) fn new(config: Config, seed: HashSeed) -> Result<Self, OutOfMemory> {
         let shape = config.shape;
-        let bloom = BloomFilter::new(shape.bloom, shape.bloom_bits, shape.bloom_hashes)?;
+        let bloom = BloomFilter::new(shape.bloom, shape.sketch_bloom_bits(), shape.bloom_hashes)?;
         Ok(Self {
             config,
             seed,
@@ -417,8 +407,33 @@ impl Light {
         })
     }
 
+    /// Counts the keys that are reported from now on.
+    pub(crate) fn watch_load(&mut self) -> Result<(), ConfigError> {
+        self.known = Some(KnownKeys::new()?);
+        Ok(())
+    }
+
+    /// Items that may come before the load is to be looked at again, if each adds so many keys at
+    /// most; `None` if the load is not watched.
+    pub(crate) fn room(&self, keys_per_item: u8) -> Option<u64> {
+        let known = self.known.as_ref()?;
+        let limits = Limits::new(self.config.shape.geometry(), keys_per_item);
+        Some(limits.room(self.touched, known.estimate()))
+    }
+
+    /// The counters were sent: they start again from zero.
+    pub(crate) fn next_epoch(&mut self) {
+        self.counters.clear();
+        (self.carries, self.touched) = (0, 0);
+        match self.config.rule {
+            ReportRule::Paper | ReportRule::New | ReportRule::Generations => {}
+            ReportRule::Refresh => self.refresh.next_epoch(self.bloom.false_positive_rate()),
+            ReportRule::Rotate => self.rotation.next_epoch(&mut self.bloom),
+        }
+    }
+
     /// Forgets everything that was counted, in the same memory.
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.counters.clear();
         self.bloom.clear();
         (self.refresh, self.rotation) = (Refresh::default(), Rotation::default());
@@ -505,7 +520,7 @@ impl Light {
     }
 
     #[inline(always)]
-    fn count(&mut self, hash: KeyHash, weight: u64, sink: &mut impl ReportSink) {
+    pub(crate) fn count(&mut self, hash: KeyHash, weight: u64, sink: &mut impl ReportSink) {
         self.sketch_weight += weight;
         let first_row = self.config.shape.geometry().width as usize;
         self.map.entries(hash, |at, negative| {
@@ -525,7 +540,7 @@ impl Light {
 
     /// Estimates a key by the sketch alone, from the present counters: their minimum, or their
     /// median if they have signs (the lower one of two).
-    fn estimate(&self, hash: KeyHash) -> u64 {
+    pub(crate) fn estimate(&self, hash: KeyHash) -> u64 {
         let mut values = [0i64; MAX_DEGREE];
         let mut degree = 0;
         self.map.entries(hash, |at, negative| {
