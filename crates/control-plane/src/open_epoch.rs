@@ -4,11 +4,13 @@
 //! same code on a clone, because asking must change nothing
 //! ([`ControlPlane::view`](crate::ControlPlane::view)).
 
+use std::ops::RangeFrom;
+
 use ucl_data_plane::{CutTotals, OutOfMemory};
 use ucl_equations::ColumnId;
 
 use crate::heavy::{HeavyMirror, Held};
-use crate::registry::KeyId;
+use crate::registry::{KeyId, Registry};
 use crate::segment::{ReportError, Segment};
 
 #[derive(Clone, Debug)]
@@ -95,6 +97,16 @@ impl OpenEpoch {
             self.found_again += 1;
         }
         column
+    }
+
+    /// Gives keys of a mirrored table that became known a column each, if a sketch is behind the
+    /// table: it may absorb them at any time without a word, and may have before.
+    pub fn give_columns(&mut self, new: RangeFrom<usize>, keys: &Registry, segment: &mut Segment) {
+        if segment.config().shape.absorbs() {
+            for key in (new.start as u32..keys.len() as u32).map(KeyId) {
+                self.give_column(key, keys.identity_of(key), false, segment);
+            }
+        }
     }
 
     /// Applies the report of a slot; returns the keys that are known to be in the sketch by it.

@@ -77,6 +77,7 @@ impl ControlPlane {
             Some(exports) => exports.restart_table(config),
             None => self.exports = Exports::new(config),
         }
+        self.open.give_columns(0.., &self.registry, &mut self.segment);
         (0..self.keys.len()).for_each(|key| self.keys.update(key, KeyState::left_behind));
         Ok(())
     }

@@ -220,7 +220,10 @@ impl ControlPlane {
         let Self { exports, registry, keys, open, settings, .. } = self;
         let exports = exports.as_mut().ok_or(ReportError::NoTable)?;
         let changes = (settings.retain_epochs > 0).then_some(&mut open.heavy_changes);
-        exports.take(piece, KnownKeys { registry: Registered::Plane(registry, keys), changes })
+        let known = registry.len();
+        exports.take(piece, KnownKeys { registry: Registered::Plane(registry, keys), changes })?;
+        self.open.give_columns(known.., &self.registry, &mut self.segment);
+        Ok(())
     }
 
     fn intern(&mut self, identity: &[u8]) -> Result<(KeyId, bool), ReportError> {
@@ -265,10 +268,12 @@ impl ControlPlane {
         let mut room = [0; 16];
         let want = self.registry.format().slot_bytes();
         let identity = self.registry.identity(name, &mut room).ok_or(ReportError::Key { want, got: name.len() })?;
+        let known = self.registry.len();
         let (id, _) = self.intern(identity)?;
         if self.registry.format().any_length() && !self.registry.is_named(id) {
             Registry::to_write(&mut self.registry).give_name(id, name);
         }
+        self.open.give_columns(known.., &self.registry, &mut self.segment);
         Ok(())
     }
 

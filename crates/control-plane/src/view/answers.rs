@@ -27,6 +27,8 @@ pub(super) struct Answers {
     pub exact: Counts,
     /// Whether that is all there is.
     pub all_exact: bool,
+    /// Whether it is all there is of a key of which nothing can be in the sketch.
+    pub mirrored: bool,
     /// Of what is counted exactly, what came before counting starts, if segments were dropped.
     pub before: Counts,
     pub smallest_weight: u64,
@@ -42,7 +44,11 @@ impl Answers {
         let (mut count, mut source) = match segment.mapping.column_of(key) {
             Some(column) => {
                 let (estimate, upper) = self.sums.get(column.0 as usize);
-                let source = if self.fallback { Source::Fallback } else { Source::Decoded };
+                let source = match (self.mirrored, self.fallback) {
+                    (true, _) if upper == 0 => Source::Exact,
+                    (_, true) => Source::Fallback,
+                    _ => Source::Decoded,
+                };
                 (BoundedCount::new(estimate, upper, lower), source)
             }
             // Never reported, but seen in the heavy part: what the filter lost of it, if anything,

@@ -379,6 +379,11 @@ impl QueryView {
     /// hardly any key gets through. Far too low if [`QueryView::filter_overflows`].
     pub fn estimated_lost_keys(&self) -> f64 {
         let Config { shape, rule, .. } = *self.segment.mapping.config();
+        if shape.absorbs() {
+            // It names whom it exports; how many it does not is not known
+            // ([`QueryView::filter_overflows`]).
+            return 0.0;
+        }
         let (bits, hashes) = (shape.bloom_bits, shape.bloom_hashes);
         // Keys known from the heavy part alone never went through the filter, and those sent again
         // did not either.
@@ -407,9 +412,13 @@ impl QueryView {
 
     /// Returns true if on average more new keys come from one emptying of the Bloom filter to the
     /// next ([`ReportRule::Rotate`]) than it can hold. How many it loses then cannot be told, for
-    /// known keys that are sent again fill it as well.
+    /// known keys that are sent again fill it as well. Also true if a mirrored table has absorbed
+    /// items in place of exporting them: nobody knows how many keys it never named.
     pub fn filter_overflows(&self) -> bool {
         let Config { shape, rule, .. } = *self.segment.mapping.config();
+        if shape.absorbs() {
+            return self.absorbed() > 0;
+        }
         let new_keys = (self.passed + self.found_again) as f64 / self.epochs as f64 * f64::from(LEAST_CUTS);
         rule == ReportRule::Rotate
             && self.found_again > 0
@@ -425,7 +434,14 @@ impl QueryView {
     /// Returns true if every count is exact: a mirrored table sends what it evicts, and nothing is
     /// decoded.
     pub fn counts_exactly(&self) -> bool {
-        matches!(self.segment.mapping.config().shape.heavy, HeavyKind::Mirrored(_))
+        let shape = self.segment.mapping.config().shape;
+        matches!(shape.heavy, HeavyKind::Mirrored(_)) && !shape.absorbs()
+    }
+
+    /// Returns the weight in the sketch of the open segment: in the modes exact and budget, what
+    /// was not sent one by one.
+    pub fn absorbed(&self) -> u64 {
+        self.segment.sketch_weight
     }
 
     /// The configured decoder.

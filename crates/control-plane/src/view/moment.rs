@@ -189,6 +189,7 @@ impl ControlPlane {
             entered.extend(open.take_slot(slot, holder, count)?);
         }
         let exports = self.exports_at(&messages, &mut registry, &mut open)?;
+        open.give_columns(self.registry.len().., &registry, &mut self.segment);
         entered.extend(open.take_missing());
         for &former in &entered {
             open.enter_sketch(former, registry.identity_of(former.key), &mut self.segment);
@@ -323,7 +324,8 @@ impl ControlPlane {
             sums: sketch.sums,
             fallback: sketch.fallback,
             exact,
-            all_exact: exports.is_some(),
+            all_exact: exports.is_some() && !self.segment.config().shape.absorbs(),
+            mirrored: exports.is_some(),
             // What the heavy part held when counting starts, if segments were dropped, is not
             // counted.
             before: Counts::of_some(past.held_before().copied()),
