@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 
 use serde::{Deserialize, Serialize};
 use ucl_control_plane::{DecoderKind, Fallback, Settings, SettingsError};
+use ucl_data_plane::mirrored::Allowance;
 use ucl_data_plane::{Base, Config, ConfigError, CounterBits, Hashing, HeavyKind, KeyFormat, ReportRule, Seed, Shape};
 use ucl_wire::WireError;
 
@@ -66,6 +67,7 @@ pub struct Builder<K = ByteKey> {
     mode: Option<Mode>,
     code_bits: Option<u8>,
     count_bits: Option<u8>,
+    uplink_per_item: Option<f64>,
     settings: Settings,
     seed: Option<u128>,
     hashing: Hashing,
@@ -109,6 +111,15 @@ pub enum BuildError {
         /// Name of the setting.
         what: &'static str,
     },
+    /// The uplink per item is negative, or not a number.
+    #[error("the uplink per item must be a number of bytes from 0")]
+    Uplink,
+    /// A limit of the uplink was given, but the mode has none to keep.
+    #[error("mode {mode} sends what it has to: only mode budget keeps to a limit of the uplink")]
+    NoBudget {
+        /// The mode.
+        mode: Mode,
+    },
     /// The interval between two cuts is 0.
     #[error("an interval of 0 items never ends an epoch: give at least 1, or none for a single snapshot")]
     Interval,
@@ -129,6 +140,7 @@ impl Default for Builder {
             mode: None,
             code_bits: None,
             count_bits: None,
+            uplink_per_item: None,
             settings: Settings::default(),
             seed: None,
             hashing: Hashing::default(),
@@ -177,6 +189,7 @@ impl<K> Builder<K> {
             mode: self.mode,
             code_bits: self.code_bits,
             count_bits: self.count_bits,
+            uplink_per_item: self.uplink_per_item,
             settings: self.settings.clone(),
             seed: self.seed,
             hashing: self.hashing,
@@ -299,6 +312,29 @@ impl<K: Key> Builder<K> {
         self
     }
 
+    /// Sets what may go up the link, in bytes per item, and so [`Mode::Budget`] (default: no limit).
+    /// What does not fit is absorbed by a sketch, and its counts have ranges. The first
+    /// bytes, about a fifth of the memory, may go up before there are items that allow them.
+    ///
+    /// ```
+    /// use ucl_sketch::{Mode, UclSketch};
+    /// let builder = UclSketch::builder().memory("16KB").uplink_per_item(0.1);
+    /// assert_eq!(builder.chosen_mode(), Mode::Budget);
+    /// let mut sketch = builder.measure_uplink(true).build()?;
+    /// for i in 0..200_000u64 {
+    ///     sketch.insert((i * i % 30_011).to_string())?;
+    /// }
+    /// let view = sketch.view();
+    /// let hit = view.estimate("1");
+    /// assert!(hit.lower <= hit.count && hit.count <= hit.upper);
+    /// assert!(sketch.uplink_with_open_epoch().unwrap().total() < 20_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn uplink_per_item(mut self, bytes: f64) -> Self {
+        self.uplink_per_item = Some(bytes);
+        self
+    }
+
     /// Epochs whose counts are kept one by one, for questions about time (none), in the modes exact
     /// and delta. Without an interval, an epoch then has 16,000 items.
     pub fn retain_epochs(mut self, epochs: usize) -> Self {
@@ -343,7 +379,8 @@ impl<K: Key> Builder<K> {
 
     /// Returns the mode that was asked for, or that goes with the other settings: settings of the
     /// sketch (a shape, counters, a base sketch, a heavy part, a report rule) ask for one that is
-    /// decoded by delta. Without any of them it is [`Mode::default`].
+    /// decoded by delta, and a limit of the uplink asks for [`Mode::Budget`]. Without any of them it
+    /// is [`Mode::default`].
     ///
     /// ```
     /// use ucl_sketch::{CounterBits, DecoderKind, Mode, UclSketch};
@@ -352,10 +389,11 @@ impl<K: Key> Builder<K> {
     /// assert_eq!(counters.chosen_mode(), Mode::Sketch(DecoderKind::Delta));
     /// ```
     pub fn chosen_mode(&self) -> Mode {
-        match (self.mode, self.of_a_sketch()) {
-            (Some(mode), _) => mode,
-            (None, Some(_)) => Mode::Sketch(self.settings.decoder),
-            (None, None) => Mode::default(),
+        match (self.mode, self.of_a_sketch(), self.uplink_per_item) {
+            (Some(mode), _, _) => mode,
+            (None, Some(_), _) => Mode::Sketch(self.settings.decoder),
+            (None, None, Some(_)) => Mode::Budget,
+            (None, None, None) => Mode::default(),
         }
     }
 
@@ -383,7 +421,7 @@ impl<K: Key> Builder<K> {
     pub fn plan(&self) -> Result<(Config, Epochs), BuildError> {
         let keys = self.keys.clone()?;
         let mode = self.chosen_mode();
-        if mode == Mode::Exact
+        if mode.is_mirrored()
             && let Some(what) = self.of_a_sketch()
         {
             return Err(BuildError::NoSketch { what });
@@ -400,7 +438,7 @@ impl<K: Key> Builder<K> {
                 Plan { keys, shape, rule: ReportRule::Paper, epochs: self.default_epochs() }
             }
             None => {
-                let keys = if mode == Mode::Exact { self.coded(keys) } else { keys };
+                let keys = if mode.is_mirrored() { self.coded(keys) } else { keys };
                 let request = Request {
                     memory: self.memory.clone()?.0,
                     keys,
@@ -433,6 +471,7 @@ impl<K: Key> Builder<K> {
         match self.chosen_mode() {
             Mode::Sketch(decoder) => Epochs::of(decoder),
             Mode::Exact => Epochs::Open,
+            Mode::Budget => Epochs::ByLoad,
         }
     }
 
@@ -440,11 +479,25 @@ impl<K: Key> Builder<K> {
     pub fn build(self) -> Result<UclSketch<K>, BuildError> {
         let (config, epochs) = self.plan()?;
         let mut settings = Settings { seed: config.seed.folded(), ..self.settings.clone() };
-        if self.chosen_mode() == Mode::Exact {
-            // What little there is to decode, epoch by epoch: nothing.
+        if self.chosen_mode().is_mirrored() {
+            // What was absorbed, epoch by epoch; in mode exact that is nothing.
             settings.decoder = DecoderKind::Delta;
         }
-        UclSketch::new(config, settings, epochs, self.execution, self.measure_uplink)
+        let allowance = self.allowance(&config)?;
+        let mut sketch = UclSketch::new(config, settings, epochs, self.execution, self.measure_uplink)?;
+        if let Some(allowance) = allowance {
+            sketch.plane.set_allowance(allowance);
+        }
+        Ok(sketch)
+    }
+
+    /// What may go up the link, if anything was said of it.
+    pub(crate) fn allowance(&self, config: &Config) -> Result<Option<Allowance>, BuildError> {
+        let Some(bytes) = self.uplink_per_item else { return Ok(None) };
+        if !config.shape.absorbs() {
+            return Err(BuildError::NoBudget { mode: self.chosen_mode() });
+        }
+        if bytes >= 0.0 { Ok(Some(Allowance::per_item(bytes))) } else { Err(BuildError::Uplink) }
     }
 }
 

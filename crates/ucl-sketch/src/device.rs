@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::mpsc::{Receiver as Channel, channel};
 
+use ucl_data_plane::mirrored::Allowance;
 use ucl_data_plane::{Config, CounterIndex, InsertError, Memory, Report, ReportSink};
 #[cfg(feature = "state")]
 use ucl_wire::EncoderState;
@@ -105,7 +106,11 @@ impl<K: Key> Builder<K> {
     /// decoding is the [`Station`](crate::Station)'s. [`Builder::execution`] has no effect.
     pub fn device(self) -> Result<Device, BuildError> {
         let (config, epochs) = self.plan()?;
+        let allowance = self.allowance(&config)?;
         let mut device = Device::new(config)?;
+        if let Some(allowance) = allowance {
+            device.plane.set_allowance(allowance);
+        }
         if epochs == Epochs::ByLoad {
             device.watch_load()?;
         }
@@ -211,6 +216,34 @@ impl Device {
         self.plane.room()
     }
 
+    /// Sets what may go up the link from now on; returns false if nothing can be held back, because
+    /// the mode is not [`Mode::Budget`](crate::Mode::Budget).
+    pub fn set_allowance(&mut self, allowance: Allowance) -> bool {
+        self.plane.set_allowance(allowance)
+    }
+
+    /// Adds to what may go up the link, in [`Mode::Budget`](crate::Mode::Budget): as much as it can
+    /// take in the next second, say.
+    pub fn grant(&mut self, bytes: u64) {
+        self.plane.grant(bytes);
+    }
+
+    /// Takes from what may go up the link: envelopes and heads of requests, say.
+    pub fn spend(&mut self, bytes: u64) {
+        self.plane.spend(bytes);
+    }
+
+    /// Returns false if [`Device::cut`] would send more than what may go up the link now, in
+    /// [`Mode::Budget`](crate::Mode::Budget).
+    pub fn affords_cut(&self) -> bool {
+        self.plane.affords_cut()
+    }
+
+    /// What may go up the link, in [`Mode::Budget`](crate::Mode::Budget).
+    pub fn allowance(&self) -> Option<&Allowance> {
+        self.plane.allowance()
+    }
+
     /// Ends the epoch: its last message is ready. Carries that were held back go out first.
     pub fn cut(&mut self) {
         self.hold(false);
@@ -218,10 +251,10 @@ impl Device {
         self.collect(true);
     }
 
-    /// Holds carries back from now on, added up by counter, or sends them; and forgets no
-    /// name meanwhile. While the link is down
-    /// and the epoch cannot end, this keeps the messages of an epoch of any length within a bound:
-    /// eight bytes per counter here, and the names of the keys that the filter lets through.
+    /// Holds carries back from now on, added up by counter, or sends them; and forgets no name
+    /// meanwhile. A mirrored table of mode budget sends nothing. While the link is down and the
+    /// epoch cannot end, this keeps the messages of an epoch of any length within a bound: eight
+    /// bytes per counter here, and the names of the keys that the filter lets through.
     pub fn hold(&mut self, hold: bool) {
         self.plane.hold_names(hold);
         match (hold, self.held.take()) {

@@ -1,4 +1,5 @@
-//! How a sketch counts: exactly, or in a linear sketch that is decoded.
+//! How a sketch counts: exactly, exactly while the link allows, or in a linear sketch that is
+//! decoded.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,6 +24,9 @@ pub enum Mode {
     /// Every count is exact: a table holds the frequent keys, and what it evicts goes up the link.
     #[default]
     Exact,
+    /// Every count is exact while the link allows: beyond an allowance of uplink, what the table does
+    /// not hold goes into a sketch, is decoded as by delta, and has a range.
+    Budget,
     /// Counts in a linear sketch: it takes what the heavy part evicts, and this decoder recovers
     /// it.
     Sketch(DecoderKind),
@@ -31,21 +35,28 @@ pub enum Mode {
 impl Mode {
     /// All modes.
     pub fn all() -> impl Iterator<Item = Self> {
-        std::iter::once(Self::Exact).chain(DecoderKind::ALL.into_iter().map(Self::Sketch))
+        [Self::Exact, Self::Budget].into_iter().chain(DecoderKind::ALL.into_iter().map(Self::Sketch))
     }
 
     /// The mode of a sketch of this configuration, with this decoder.
     pub(crate) fn of(config: &Config, decoder: DecoderKind) -> Self {
         match config.shape.heavy {
+            HeavyKind::Mirrored(_) if config.shape.absorbs() => Self::Budget,
             HeavyKind::Mirrored(_) => Self::Exact,
             _ => Self::Sketch(decoder),
         }
+    }
+
+    /// Returns true if a mirrored table counts, whose evictions can go up the link.
+    pub fn is_mirrored(self) -> bool {
+        matches!(self, Self::Exact | Self::Budget)
     }
 
     /// The name in options and results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
+            Self::Budget => "budget",
             Self::Sketch(decoder) => decoder.name(),
         }
     }

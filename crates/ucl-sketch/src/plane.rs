@@ -2,7 +2,7 @@
 //! item is dynamic.
 
 use serde::{Deserialize, Serialize};
-use ucl_data_plane::mirrored::{MirroredPlane, StoredPlane};
+use ucl_data_plane::mirrored::{Allowance, BudgetPlane, MirroredPlane, StoredBudgetPlane, StoredPlane};
 use ucl_data_plane::{
     AnyHeavy, Config, ConfigError, DataPlane, DigestKey, HeavyKind, Inconsistent, InsertError, KeyFormat, Memory,
     MergeError, ReportSink,
@@ -11,7 +11,7 @@ use ucl_data_plane::{
 /// A data plane for keys of `N` bytes in the slots, with any heavy part in front of a sketch.
 type Plane<const N: usize> = DataPlane<N, AnyHeavy<N>>;
 
-/// A data plane of one of the kinds of keys: with a sketch, or with a mirrored table.
+/// A data plane of one of the kinds of keys: with a sketch, with a mirrored table, or with both.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum AnyPlane {
     K4(Plane<4>),
@@ -24,6 +24,11 @@ pub(crate) enum AnyPlane {
     Mirrored13(MirroredPlane<13>),
     Mirrored16(MirroredPlane<16>),
     Code(MirroredPlane<8>),
+    Budget4(BudgetPlane<4>),
+    Budget8(BudgetPlane<8>),
+    Budget13(BudgetPlane<13>),
+    Budget16(BudgetPlane<16>),
+    BudgetCode(BudgetPlane<8>),
 }
 
 /// [`AnyPlane`] as it was read: nothing of it may be used before [`StoredAnyPlane::restored`].
@@ -39,6 +44,11 @@ pub(crate) enum StoredAnyPlane {
     Mirrored13(StoredPlane),
     Mirrored16(StoredPlane),
     Code(StoredPlane),
+    Budget4(StoredBudgetPlane),
+    Budget8(StoredBudgetPlane),
+    Budget13(StoredBudgetPlane),
+    Budget16(StoredBudgetPlane),
+    BudgetCode(StoredBudgetPlane),
 }
 
 /// Runs the same expression for whichever plane it is.
@@ -53,6 +63,10 @@ macro_rules! each {
             AnyPlane::Mirrored13($plane) => $body,
             AnyPlane::Mirrored16($plane) => $body,
             AnyPlane::Mirrored8($plane) | AnyPlane::Code($plane) => $body,
+            AnyPlane::Budget4($plane) => $body,
+            AnyPlane::Budget13($plane) => $body,
+            AnyPlane::Budget16($plane) => $body,
+            AnyPlane::Budget8($plane) | AnyPlane::BudgetCode($plane) => $body,
         }
     };
 }
@@ -72,31 +86,115 @@ impl StoredAnyPlane {
             (Self::Mirrored13(plane), Fixed(_)) => AnyPlane::Mirrored13(MirroredPlane::restored(plane, config)?),
             (Self::Mirrored16(plane), Fixed(_)) => AnyPlane::Mirrored16(MirroredPlane::restored(plane, config)?),
             (Self::Code(plane), Code(_)) => AnyPlane::Code(MirroredPlane::restored(plane, config)?),
+            (Self::Budget4(plane), Fixed(_)) => AnyPlane::Budget4(BudgetPlane::restored(plane, config)?),
+            (Self::Budget8(plane), Fixed(_)) => AnyPlane::Budget8(BudgetPlane::restored(plane, config)?),
+            (Self::Budget13(plane), Fixed(_)) => AnyPlane::Budget13(BudgetPlane::restored(plane, config)?),
+            (Self::Budget16(plane), Fixed(_)) => AnyPlane::Budget16(BudgetPlane::restored(plane, config)?),
+            (Self::BudgetCode(plane), Code(_)) => AnyPlane::BudgetCode(BudgetPlane::restored(plane, config)?),
             (_, keys) => return Err(Inconsistent(format!("a data plane of another kind than for {keys}"))),
         })
     }
 }
 
-/// Returns true if evictions go up the link.
-fn is_mirrored(config: &Config) -> bool {
-    matches!(config.shape.heavy, HeavyKind::Mirrored(_))
+/// Where evictions go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Evictions {
+    /// Into the sketch.
+    Absorbed,
+    /// Up the link.
+    Exported,
+    /// Up the link while it allows, into the sketch when it does not.
+    Budget,
+}
+
+impl Evictions {
+    fn of(config: &Config) -> Self {
+        match config.shape.heavy {
+            HeavyKind::Mirrored(_) if config.shape.absorbs() => Self::Budget,
+            HeavyKind::Mirrored(_) => Self::Exported,
+            _ => Self::Absorbed,
+        }
+    }
 }
 
 impl AnyPlane {
     pub fn new(config: Config) -> Result<Self, ConfigError> {
-        Ok(match (config.keys, is_mirrored(&config)) {
-            (KeyFormat::Fixed(4), false) => Self::K4(Plane::any(config)?),
-            (KeyFormat::Fixed(8), false) => Self::K8(Plane::any(config)?),
-            (KeyFormat::Fixed(13), false) => Self::K13(Plane::any(config)?),
-            (KeyFormat::Fixed(16), false) => Self::K16(Plane::any(config)?),
-            (KeyFormat::Fixed(4), true) => Self::Mirrored4(MirroredPlane::new(config)?),
-            (KeyFormat::Fixed(8), true) => Self::Mirrored8(MirroredPlane::new(config)?),
-            (KeyFormat::Fixed(13), true) => Self::Mirrored13(MirroredPlane::new(config)?),
-            (KeyFormat::Fixed(16), true) => Self::Mirrored16(MirroredPlane::new(config)?),
-            (KeyFormat::Fixed(other), _) => return Err(ConfigError::KeySize { want: 16, got: other.into() }),
-            (KeyFormat::Digest, _) => Self::Digest(Plane::any(config)?),
-            (KeyFormat::Code(_), _) => Self::Code(MirroredPlane::new(config)?),
+        use Evictions::{Absorbed, Budget, Exported};
+        use KeyFormat::{Code, Digest, Fixed};
+        Ok(match (config.keys, Evictions::of(&config)) {
+            (Fixed(4), Absorbed) => Self::K4(Plane::any(config)?),
+            (Fixed(8), Absorbed) => Self::K8(Plane::any(config)?),
+            (Fixed(13), Absorbed) => Self::K13(Plane::any(config)?),
+            (Fixed(16), Absorbed) => Self::K16(Plane::any(config)?),
+            (Fixed(4), Exported) => Self::Mirrored4(MirroredPlane::new(config)?),
+            (Fixed(8), Exported) => Self::Mirrored8(MirroredPlane::new(config)?),
+            (Fixed(13), Exported) => Self::Mirrored13(MirroredPlane::new(config)?),
+            (Fixed(16), Exported) => Self::Mirrored16(MirroredPlane::new(config)?),
+            (Fixed(4), Budget) => Self::Budget4(BudgetPlane::new(config)?),
+            (Fixed(8), Budget) => Self::Budget8(BudgetPlane::new(config)?),
+            (Fixed(13), Budget) => Self::Budget13(BudgetPlane::new(config)?),
+            (Fixed(16), Budget) => Self::Budget16(BudgetPlane::new(config)?),
+            (Fixed(other), _) => return Err(ConfigError::KeySize { want: 16, got: other.into() }),
+            (Digest, _) => Self::Digest(Plane::any(config)?),
+            (Code(_), Budget) => Self::BudgetCode(BudgetPlane::new(config)?),
+            (Code(_), _) => Self::Code(MirroredPlane::new(config)?),
         })
+    }
+
+    /// Sets what may go up the link, if evictions may go elsewhere; returns whether they may.
+    pub fn set_allowance(&mut self, allowance: Allowance) -> bool {
+        match self {
+            Self::Budget4(plane) => plane.set_allowance(allowance),
+            Self::Budget13(plane) => plane.set_allowance(allowance),
+            Self::Budget16(plane) => plane.set_allowance(allowance),
+            Self::Budget8(plane) | Self::BudgetCode(plane) => plane.set_allowance(allowance),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Adds to what may go up the link, if evictions may go elsewhere.
+    pub fn grant(&mut self, bytes: u64) {
+        match self {
+            Self::Budget4(plane) => plane.grant(bytes),
+            Self::Budget13(plane) => plane.grant(bytes),
+            Self::Budget16(plane) => plane.grant(bytes),
+            Self::Budget8(plane) | Self::BudgetCode(plane) => plane.grant(bytes),
+            _ => {}
+        }
+    }
+
+    /// Takes from what may go up the link.
+    pub fn spend(&mut self, bytes: u64) {
+        match self {
+            Self::Budget4(plane) => plane.spend(bytes),
+            Self::Budget13(plane) => plane.spend(bytes),
+            Self::Budget16(plane) => plane.spend(bytes),
+            Self::Budget8(plane) | Self::BudgetCode(plane) => plane.spend(bytes),
+            _ => {}
+        }
+    }
+
+    /// Returns false if a cut takes more than what may go up the link now.
+    pub fn affords_cut(&self) -> bool {
+        match self {
+            Self::Budget4(plane) => plane.affords_cut(),
+            Self::Budget13(plane) => plane.affords_cut(),
+            Self::Budget16(plane) => plane.affords_cut(),
+            Self::Budget8(plane) | Self::BudgetCode(plane) => plane.affords_cut(),
+            _ => true,
+        }
+    }
+
+    /// What may go up the link, if evictions may go elsewhere.
+    pub fn allowance(&self) -> Option<&Allowance> {
+        match self {
+            Self::Budget4(plane) => Some(plane.allowance()),
+            Self::Budget13(plane) => Some(plane.allowance()),
+            Self::Budget16(plane) => Some(plane.allowance()),
+            Self::Budget8(plane) | Self::BudgetCode(plane) => Some(plane.allowance()),
+            _ => None,
+        }
     }
 
     pub fn config(&self) -> &Config {
@@ -127,6 +225,10 @@ impl AnyPlane {
             Self::K8(plane) => plane.watch_load(),
             Self::K13(plane) => plane.watch_load(),
             Self::K16(plane) | Self::Digest(plane) => plane.watch_load(),
+            Self::Budget4(plane) => plane.watch_load(),
+            Self::Budget13(plane) => plane.watch_load(),
+            Self::Budget16(plane) => plane.watch_load(),
+            Self::Budget8(plane) | Self::BudgetCode(plane) => plane.watch_load(),
             _ => Ok(()),
         }
     }
@@ -138,17 +240,25 @@ impl AnyPlane {
             Self::K8(plane) => plane.room(),
             Self::K13(plane) => plane.room(),
             Self::K16(plane) | Self::Digest(plane) => plane.room(),
+            Self::Budget4(plane) => plane.room(),
+            Self::Budget13(plane) => plane.room(),
+            Self::Budget16(plane) => plane.room(),
+            Self::Budget8(plane) | Self::BudgetCode(plane) => plane.room(),
             _ => None,
         }
     }
 
-    /// Forgets no name while `hold`.
+    /// Forgets no name while `hold`; and a mirrored table that can be without the link sends nothing.
     pub fn hold_names(&mut self, hold: bool) {
         match self {
             Self::K4(plane) => plane.hold_names(hold),
             Self::K8(plane) => plane.hold_names(hold),
             Self::K13(plane) => plane.hold_names(hold),
             Self::K16(plane) | Self::Digest(plane) => plane.hold_names(hold),
+            Self::Budget4(plane) => plane.freeze(hold),
+            Self::Budget13(plane) => plane.freeze(hold),
+            Self::Budget16(plane) => plane.freeze(hold),
+            Self::Budget8(plane) | Self::BudgetCode(plane) => plane.freeze(hold),
             _ => {}
         }
     }
@@ -161,6 +271,10 @@ impl AnyPlane {
             Self::K8(plane) => plane.known_keys(),
             Self::K13(plane) => plane.known_keys(),
             Self::K16(plane) | Self::Digest(plane) => plane.known_keys(),
+            Self::Budget4(plane) => plane.known_keys(),
+            Self::Budget13(plane) => plane.known_keys(),
+            Self::Budget16(plane) => plane.known_keys(),
+            Self::Budget8(plane) | Self::BudgetCode(plane) => plane.known_keys(),
             _ => None,
         }
     }
@@ -173,6 +287,10 @@ impl AnyPlane {
             Self::K8(plane) => plane.watch_load_from(registers),
             Self::K13(plane) => plane.watch_load_from(registers),
             Self::K16(plane) | Self::Digest(plane) => plane.watch_load_from(registers),
+            Self::Budget4(plane) => plane.watch_load_from(registers),
+            Self::Budget13(plane) => plane.watch_load_from(registers),
+            Self::Budget16(plane) => plane.watch_load_from(registers),
+            Self::Budget8(plane) | Self::BudgetCode(plane) => plane.watch_load_from(registers),
             _ => Err(Inconsistent("a mirrored table has no load to watch".into())),
         }
     }
@@ -187,7 +305,7 @@ impl AnyPlane {
 
     pub fn change(&mut self, config: Config, sink: &mut impl ReportSink) -> Result<(), ConfigError> {
         let (want, got) = (self.config().shape.heavy, config.shape.heavy);
-        if is_mirrored(self.config()) != is_mirrored(&config) {
+        if Evictions::of(self.config()) != Evictions::of(&config) {
             return Err(ConfigError::Heavy { want, got });
         }
         each!(self, plane => plane.change(config, sink))
@@ -211,6 +329,12 @@ impl AnyPlane {
             (Self::Mirrored8(plane), Self::Mirrored8(other)) | (Self::Code(plane), Self::Code(other)) => {
                 plane.check_merge(other)
             }
+            (Self::Budget4(plane), Self::Budget4(other)) => plane.check_merge(other),
+            (Self::Budget13(plane), Self::Budget13(other)) => plane.check_merge(other),
+            (Self::Budget16(plane), Self::Budget16(other)) => plane.check_merge(other),
+            (Self::Budget8(plane), Self::Budget8(other)) | (Self::BudgetCode(plane), Self::BudgetCode(other)) => {
+                plane.check_merge(other)
+            }
             _ => self.config().check_merge(other.config()),
         }
     }
@@ -229,6 +353,12 @@ impl AnyPlane {
             (Self::Mirrored8(plane), Self::Mirrored8(other)) | (Self::Code(plane), Self::Code(other)) => {
                 plane.merge(other)
             }
+            (Self::Budget4(plane), Self::Budget4(other)) => plane.merge(other, sink),
+            (Self::Budget13(plane), Self::Budget13(other)) => plane.merge(other, sink),
+            (Self::Budget16(plane), Self::Budget16(other)) => plane.merge(other, sink),
+            (Self::Budget8(plane), Self::Budget8(other)) | (Self::BudgetCode(plane), Self::BudgetCode(other)) => {
+                plane.merge(other, sink)
+            }
             (plane, other) => plane.check_merge(other),
         }
     }
@@ -246,6 +376,11 @@ impl AnyPlane {
             Self::Mirrored13(plane) => plane.insert(sized(key)?, weight, sink),
             Self::Mirrored16(plane) => plane.insert(sized(key)?, weight, sink),
             Self::Code(plane) => plane.insert_bytes(key, weight, sink),
+            Self::Budget4(plane) => plane.insert(sized(key)?, weight, sink),
+            Self::Budget8(plane) => plane.insert(sized(key)?, weight, sink),
+            Self::Budget13(plane) => plane.insert(sized(key)?, weight, sink),
+            Self::Budget16(plane) => plane.insert(sized(key)?, weight, sink),
+            Self::BudgetCode(plane) => plane.insert_bytes(key, weight, sink),
         }
     }
 
@@ -289,11 +424,19 @@ impl AnyPlane {
             Self::Mirrored8(plane) => run!(plane),
             Self::Mirrored13(plane) => run!(plane),
             Self::Mirrored16(plane) => run!(plane),
+            Self::Budget4(plane) => run!(plane),
+            Self::Budget8(plane) => run!(plane),
+            Self::Budget13(plane) => run!(plane),
+            Self::Budget16(plane) => run!(plane),
             Self::Digest(plane) => (0..count).try_for_each(|at| {
                 let (key, weight) = one_by_one(at);
                 plane.insert_bytes(key, weight, sink)
             }),
             Self::Code(plane) => (0..count).try_for_each(|at| {
+                let (key, weight) = one_by_one(at);
+                plane.insert_bytes(key, weight, sink)
+            }),
+            Self::BudgetCode(plane) => (0..count).try_for_each(|at| {
                 let (key, weight) = one_by_one(at);
                 plane.insert_bytes(key, weight, sink)
             }),

@@ -5,6 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use ucl_control_plane::{ControlPlane, Fault, QueryView, Settings};
+use ucl_data_plane::mirrored::Allowance;
 use ucl_data_plane::{Config, InsertError, Memory, Report, ReportSink};
 use ucl_wire::{Encoder, Uplink};
 
@@ -366,6 +367,11 @@ impl<K: Key> UclSketch<K> {
     /// Returns the number of items between two cuts, if it is fixed.
     pub fn interval(&self) -> Option<u64> {
         self.epochs.interval()
+    }
+
+    /// Returns what may go up the link, in mode budget.
+    pub fn allowance(&self) -> Option<&Allowance> {
+        self.plane.allowance()
     }
 
     /// Returns the labels of the sketch, by name.

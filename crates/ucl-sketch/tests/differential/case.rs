@@ -31,6 +31,8 @@ pub struct Case {
     pub settings: Settings,
     pub epochs: Epochs,
     pub uplink: bool,
+    /// Bytes per item, where a sketch takes what goes beyond them.
+    pub allowance: Option<f64>,
     pub weights: Weights,
     /// Keys that are inserted; as many more are asked for.
     pub universe: u32,
@@ -62,9 +64,21 @@ fn table(random: &mut Random) -> Shape {
     Shape::mirrored(table, random.pick(&[0, 64, 1_000, 4_000]), random.between(1, 9) as u8)
 }
 
+/// A mirrored table with a sketch behind it.
+fn table_and_sketch(random: &mut Random, base: Base) -> Shape {
+    let Shape { heavy, slots, .. } = table(random);
+    let sketch = shape(random, base);
+    // A single counter would be none.
+    Shape { heavy, slots, width: sketch.width.max(2), ..sketch }
+}
+
 /// A shape of the same kind as another: a table stays one, and so does a base sketch.
 pub fn shape_like(random: &mut Random, other: &Shape) -> Shape {
-    if matches!(other.heavy, HeavyKind::Mirrored(_)) { table(random) } else { shape(random, other.base) }
+    match other.heavy {
+        HeavyKind::Mirrored(_) if other.absorbs() => table_and_sketch(random, other.base),
+        HeavyKind::Mirrored(_) => table(random),
+        _ => shape(random, other.base),
+    }
 }
 
 fn shape(random: &mut Random, base: Base) -> Shape {
@@ -92,6 +106,7 @@ fn shape(random: &mut Random, base: Base) -> Shape {
 impl Case {
     pub fn random(random: &mut Random) -> Self {
         let exact = random.one_in(3);
+        let budget = !exact && random.one_in(3);
         let base = if exact { Base::CountMin } else { random.pick(&Base::ALL) };
         let decoder = if exact { DecoderKind::Delta } else { decoder(random, base) };
         let learned =
@@ -108,7 +123,11 @@ impl Case {
             ..Settings::default()
         };
         Self {
-            shape: if exact { table(random) } else { shape(random, base) },
+            shape: match (exact, budget) {
+                (true, _) => table(random),
+                (_, true) => table_and_sketch(random, base),
+                _ => shape(random, base),
+            },
             keys: random.pick(&[
                 KeyFormat::Fixed(4),
                 KeyFormat::Fixed(8),
@@ -123,6 +142,7 @@ impl Case {
                 .pick(&[None, Some(1), Some(7), Some(40), Some(300)])
                 .map_or(random.pick(&[Epochs::Open, Epochs::ByLoad, Epochs::ByLoad]), Epochs::Every),
             uplink: random.one_in(3),
+            allowance: random.pick(&[None, Some(0.0), Some(0.1), Some(0.5), Some(2.0)]).filter(|_| budget),
             weights: random.pick(&[Weights::One, Weights::Small, Weights::Any, Weights::Huge]),
             universe: random.spread(1_200) as u32,
             seed: Seed::new(random.wide()).with_hashing(random.pick(&Hashing::ALL)),
@@ -131,7 +151,7 @@ impl Case {
 
     /// Whether every answer has to be exact.
     pub fn is_exact(&self) -> bool {
-        matches!(self.shape.heavy, HeavyKind::Mirrored(_))
+        matches!(self.shape.heavy, HeavyKind::Mirrored(_)) && !self.shape.absorbs()
     }
 
     pub fn builder(&self) -> Builder {
@@ -143,6 +163,10 @@ impl Case {
             .measure_uplink(self.uplink)
             .seed(self.seed.value())
             .hashing(self.seed.hashing());
+        let builder = match self.allowance {
+            Some(bytes) => builder.uplink_per_item(bytes),
+            None => builder,
+        };
         if let KeyFormat::Fixed(bytes) = self.keys { builder.key_bytes(bytes.into()) } else { builder }
     }
 
