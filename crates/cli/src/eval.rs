@@ -103,8 +103,9 @@ pub struct Args {
     #[arg(long, value_name = "N", help_heading = "Methods")]
     expected_keys: Option<u64>,
 
-    /// Bytes per item that the method `sample` may send [default: 0.1].
-    #[arg(long, value_name = "BYTES", value_parser = bytes_per_item, help_heading = "Methods")]
+    /// Bytes per item that the methods `ucl-budget` and `sample` may send [default: no limit for
+    /// ucl-budget, 0.1 for sample].
+    #[arg(long, value_name = "BYTES", value_parser = crate::count::values::bytes_per_item, help_heading = "Methods")]
     uplink: Option<f64>,
 
     /// Number of snapshots that the learned decoder trains on [default: 128].
@@ -437,11 +438,6 @@ fn interval(text: &str) -> Result<Interval, String> {
 
 fn training(text: &str) -> Result<Training, String> {
     text.parse()
-}
-
-fn bytes_per_item(text: &str) -> Result<f64, String> {
-    let bytes = text.parse().ok().filter(|bytes: &f64| bytes.is_finite() && *bytes > 0.0);
-    bytes.ok_or_else(|| "give a number of bytes per item above 0, such as 0.05".into())
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

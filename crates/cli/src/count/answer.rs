@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use serde::Serialize;
 use ucl_sketch::learned::Outputs;
-use ucl_sketch::{Estimate, KeyId, Mode, QueryView, Seed, SelfCheck};
+use ucl_sketch::{Estimate, KeyId, QueryView, Seed, SelfCheck};
 use ucl_streams::metrics::ErrorMeter;
 use ucl_streams::{ExactCounts, Format};
 
@@ -105,6 +105,9 @@ pub struct Answer {
     /// Known keys whose range is a single number.
     #[serde(skip)]
     pub exact_keys: u64,
+    /// Weight that a sketch absorbed because the link had no room for it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub absorbed: u64,
     /// Epochs that were too full to be decoded well, and all.
     #[serde(skip)]
     pub crowded: u64,
@@ -186,6 +189,7 @@ impl Answer {
             |memory: ucl_sketch::Memory| Parts { budget: None, used: memory.total(), parts: memory.parts().to_vec() };
         let memory = parts(counter.sketch.memory());
         let control = parts(counter.sketch.control_memory());
+        let mode = counter.sketch.mode();
         let exact = counter.exact.as_ref();
         let truth = |key: &[u8]| exact.map(|exact| exact.get(key));
         let named = |id: KeyId| view.registry().is_named(id).then(|| view.registry().key(id));
@@ -199,7 +203,7 @@ impl Answer {
             keys: view.keys(),
             // Not -0 for a stream of one key.
             entropy: view.entropy() + 0.0,
-            decoder: if view.counts_exactly() { Mode::Exact.name() } else { view.answered_by().name() },
+            decoder: if mode.is_mirrored() { mode.name() } else { view.answered_by().name() },
             memory,
             control,
             peak_resident_bytes: None,
@@ -220,7 +224,8 @@ impl Answer {
             over_time: None,
             skipped: Skipped::default(),
             collapsed: view.outputs().is_some_and(Outputs::collapsed),
-            configured: if view.counts_exactly() { Mode::Exact.name() } else { view.decoder().name() },
+            configured: if mode.is_mirrored() { mode.name() } else { view.decoder().name() },
+            absorbed: if mode.is_mirrored() { view.absorbed() } else { 0 },
             never_reported: view.estimated_lost_keys(),
             or_more: view.filter_overflows(),
             histogram: histogram::bins(&view.histogram()),

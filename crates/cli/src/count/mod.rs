@@ -58,14 +58,22 @@ pub struct Args {
     #[arg(short, long, value_name = "SIZE", help_heading = "Sketch")]
     memory: Option<Bytes>,
 
-    /// Counting mode: exact, or one of the decoders of a sketch: delta, em, learned, refined, cm,
-    /// lsmr, lsqr, omp, map [default: exact].
+    /// Counting mode: exact, budget, or one of the decoders of a sketch: delta, em, learned,
+    /// refined, cm, lsmr, lsqr, omp, map [default: exact].
     ///
-    /// exact sends every key that leaves the table up the link, and every count is exact. The
-    /// others estimate, and can send less. --base, --heavy, --counter-bits and --report-rule are
-    /// settings of a sketch: with one of them, the default is delta.
+    /// exact sends every key that leaves the table up the link, and every count is exact. budget
+    /// does the same up to --uplink, and absorbs the rest in a sketch. The others estimate, and can
+    /// send less. --base, --heavy, --counter-bits and --report-rule are settings of a sketch: with
+    /// one of them, the default is delta.
     #[arg(long, value_name = "MODE", conflicts_with = "decoder", help_heading = "Sketch")]
     mode: Option<Mode>,
+
+    /// Bytes per item that may go up the link, as 0.1. Sets mode budget [default: no limit].
+    ///
+    /// Counts are exact while that is enough. What is beyond it goes into a sketch: the counts of
+    /// those keys are estimates with ranges, and keys that were never sent are unknown.
+    #[arg(long, value_name = "BYTES", value_parser = values::bytes_per_item, help_heading = "Sketch")]
+    uplink: Option<f64>,
 
     /// Recovery algorithm: delta, em, learned, refined, cm, lsmr, lsqr, omp or map. The same as
     /// --mode with this name.
@@ -276,6 +284,9 @@ impl Args {
         }
         if let Some(bits) = self.code_bits {
             builder = builder.code_bits(bits);
+        }
+        if let Some(bytes) = self.uplink {
+            builder = builder.uplink_per_item(bytes);
         }
         if self.insist {
             builder = builder.fallback(Fallback::WhenUntrained);
@@ -546,8 +557,8 @@ fn build(
     seed: Seed,
 ) -> Result<UclSketch, Usage> {
     let mut builder = args.builder().memory_bytes(args.memory().0).seed(seed.value());
-    let exact = args.mode() == Mode::Exact;
-    builder = builder.measure_uplink(exact);
+    let mirrored = args.mode().is_mirrored();
+    builder = builder.measure_uplink(mirrored);
     let keys = match (args.key_bytes, args.code_bits) {
         (Some(keys), _) => keys,
         (None, Some(_)) => KeyFormat::Digest,
@@ -559,7 +570,7 @@ fn build(
     if let Some(keys) = args.expected_keys {
         builder = builder.expected_keys(keys);
     }
-    if args.interval.is_some() || (exact && args.cut_every.is_some()) {
+    if args.interval.is_some() || (mirrored && args.cut_every.is_some()) {
         // Epochs that end by the clock need no other end.
         builder = builder.interval(args.interval);
     }

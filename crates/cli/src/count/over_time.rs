@@ -29,9 +29,9 @@ impl Period {
         if args.last.is_none() && !args.changes && args.keep.is_none() {
             return Ok(None);
         }
-        if !matches!(mode, Mode::Exact | Mode::Sketch(DecoderKind::Delta)) {
+        if !mode.is_mirrored() && mode != Mode::Sketch(DecoderKind::Delta) {
             return Err(Usage(format!(
-                "--last, --changes and --keep work with --mode exact or delta, not with {mode}"
+                "--last, --changes and --keep work with --mode exact, budget or delta, not with {mode}"
             )));
         }
         let compare = args.changes.then(|| args.last.unwrap_or(COMPARED));

@@ -4,6 +4,7 @@
 use std::fmt::Display;
 use std::path::Path;
 
+use ucl_sketch::mirrored::Allowance;
 use ucl_sketch::plan::{Request, default_expected_keys, plan};
 use ucl_sketch::{Config, CounterBits, DecoderKind, Epochs, Fallback, KeyFormat, Mode, ReportRule, Shape, UclSketch};
 use ucl_streams::Format;
@@ -65,7 +66,7 @@ pub fn better_planned(sketch: &mut UclSketch, budget: usize, keys: u64) -> bool 
     if sketch.epochs() == Epochs::ByLoad {
         return false;
     }
-    if sketch.mode() == Mode::Exact || !matches!(decoder, DecoderKind::Delta | DecoderKind::Em) {
+    if sketch.mode().is_mirrored() || !matches!(decoder, DecoderKind::Delta | DecoderKind::Em) {
         return false;
     }
     let Config { keys: key_format, shape, rule, .. } = config;
@@ -132,6 +133,10 @@ pub fn open(path: &Path, args: &Args) -> anyhow::Result<Stored> {
     same("expected-keys", args.expected_keys.and_then(text), sketch.labels().get(EXPECTED_KEYS).cloned())?;
     same("interval", args.interval.and_then(text), sketch.interval().and_then(text))?;
     let bits = |bits: CounterBits| bits.bits().to_string();
+    let uplink = sketch.allowance().and_then(|allowance| allowance.bytes_per_item());
+    // As they are kept: in steps of 1/4096.
+    let kept = |bytes: f64| Allowance::per_item(bytes).bytes_per_item();
+    same("uplink", args.uplink.and_then(kept).and_then(text), uplink.and_then(text))?;
     same("counter-bits", args.counter_bits.map(bits), Some(bits(config.shape.counter_bits)))?;
     same("report-rule", args.report_rule.and_then(text), text(config.rule))?;
     if args.insist && !insists {

@@ -14,6 +14,11 @@ pub fn code_bits(text: &str) -> Result<u8, String> {
     text.parse().ok().filter(|bits| (8..=KeyFormat::CODE_BITS).contains(bits)).ok_or_else(|| "give 8 to 64 bits".into())
 }
 
+pub fn bytes_per_item(text: &str) -> Result<f64, String> {
+    let bytes = text.parse().ok().filter(|bytes: &f64| bytes.is_finite() && *bytes > 0.0);
+    bytes.ok_or_else(|| "give a number of bytes per item above 0, such as 0.05".into())
+}
+
 pub fn epochs(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("give a number of epochs, at least 1".to_owned()),

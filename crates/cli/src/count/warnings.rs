@@ -11,7 +11,8 @@ pub fn all(answer: &Answer) -> Vec<String> {
     let hashes = earlier_hashes(answer.seed).map(|warning| format!("hash functions: {warning}"));
     let records = [skipped, no_ip(answer), no_key(answer), hashes];
     let warnings =
-        [lost, more_keys(answer), crowded(answer), substitute(answer), unexplained(answer)].into_iter().chain(records);
+        [lost, more_keys(answer), crowded(answer), absorbed(answer), substitute(answer), unexplained(answer)];
+    let warnings = warnings.into_iter().chain(records);
     warnings.flatten().collect()
 }
 
@@ -23,6 +24,10 @@ pub fn lost_unknown(answer: &Answer) -> bool {
 
 /// Far more keys than the sketch was planned for, and what to do about it: only what helps.
 pub fn more_keys(answer: &Answer) -> Option<String> {
+    if answer.absorbed > 0 {
+        // It is the link that had no room.
+        return None;
+    }
     let known = answer.keys as u64;
     let came = answer.keys_came();
     let expected = answer.expected_keys;
@@ -44,6 +49,10 @@ const MOST_CROWDED: u64 = 20;
 /// Epochs with more keys than the counters can tell apart, and what to do about it.
 pub fn crowded(answer: &Answer) -> Option<String> {
     let Answer { crowded, epochs, .. } = *answer;
+    if answer.absorbed > 0 {
+        // Cuts wait for the allowance.
+        return None;
+    }
     let instead = match answer.interval {
         Some(_) => "rerun with a smaller --interval, or with more --memory",
         None => "rerun with more --memory",
@@ -51,6 +60,14 @@ pub fn crowded(answer: &Answer) -> Option<String> {
     (crowded * MOST_CROWDED > epochs).then(|| {
         let times = format!("{} of {} times", count(crowded), count(epochs));
         format!("counts may be far off, since {times} more keys came between two reports than fit: {instead}")
+    })
+}
+
+/// What the link had no room for.
+pub fn absorbed(answer: &Answer) -> Option<String> {
+    let share = 100.0 * answer.absorbed as f64 / answer.total.max(1) as f64;
+    (answer.absorbed > 0).then(|| {
+        format!("a sketch absorbed {share:.1}% of the items, beyond --uplink: those counts are estimates with ranges")
     })
 }
 

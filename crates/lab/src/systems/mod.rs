@@ -76,6 +76,14 @@ pub fn methods() -> Vec<Method> {
         build: |request| Ok(Box::new(Ucl::new(request, Mode::Exact)?)),
     });
     methods.push(Method {
+        name: "ucl-budget",
+        about: "the same while --uplink allows; what does not fit is absorbed by a sketch",
+        reference: "this project",
+        baseline: false,
+        variant: false,
+        build: |request| Ok(Box::new(Ucl::new(request, Mode::Budget)?)),
+    });
+    methods.push(Method {
         name: "flowcache",
         about: "a flow cache of whole keys, least recently used out, whose evictions are sent: exact",
         reference: "what NetFlow and IPFIX exporters do (RFC 7011)",

@@ -43,31 +43,34 @@ impl Ucl {
         let mut builder =
             UclSketch::builder().memory_bytes(request.budget).settings(settings.clone()).seed(request.seed.into());
         builder = builder.mode(mode);
-        match (request.keys, options.code_bits.filter(|_| mode == Mode::Exact)) {
+        match (request.keys, options.code_bits.filter(|_| mode.is_mirrored())) {
             (_, Some(bits)) => builder = builder.code_bits(bits),
             (KeyFormat::Fixed(bytes), None) => builder = builder.key_bytes(bytes.into()),
             (KeyFormat::Digest | KeyFormat::Code(_), None) => {}
         }
-        if mode == Mode::Exact {
-            // It has no sketch to be told about.
+        if let Some(bytes) = options.uplink.filter(|_| mode == Mode::Budget) {
+            builder = builder.uplink_per_item(bytes);
+        }
+        if mode.is_mirrored() {
+            // There is no sketch to be told about.
         } else if let Some(shape) = options.shape {
             builder = builder.shape(shape);
         } else if options.paper_shapes {
             builder = builder.shape(paper::ucl_shape(request.budget, request.keys)?);
         }
-        if let Some(base) = options.base.filter(|_| mode != Mode::Exact) {
+        if let Some(base) = options.base.filter(|_| !mode.is_mirrored()) {
             builder = builder.base(base);
         }
-        if let Some(heavy) = options.heavy.filter(|_| mode != Mode::Exact) {
+        if let Some(heavy) = options.heavy.filter(|_| !mode.is_mirrored()) {
             builder = builder.heavy(heavy);
         }
         if let Some(interval) = options.interval {
             builder = builder.interval(interval);
         }
-        if let Some(bits) = options.counter_bits.filter(|_| mode != Mode::Exact) {
+        if let Some(bits) = options.counter_bits.filter(|_| !mode.is_mirrored()) {
             builder = builder.counter_bits(bits);
         }
-        if let Some(rule) = options.rule.filter(|_| mode != Mode::Exact) {
+        if let Some(rule) = options.rule.filter(|_| !mode.is_mirrored()) {
             builder = builder.report_rule(rule);
         }
         if let Some(keys) = options.expected_keys {
@@ -76,7 +79,7 @@ impl Ucl {
         let sketch = match request.pass {
             Pass::Accuracy => builder.measure_uplink(true).build()?,
             // Its price is the encoding, and the mirror is what reads it.
-            Pass::Speed if mode == Mode::Exact => builder.measure_uplink(true).build()?,
+            Pass::Speed if mode.is_mirrored() => builder.measure_uplink(true).build()?,
             Pass::Speed => {
                 // The same data plane and the same cuts, but behind them the decoder that does
                 // nothing until it is asked.
@@ -195,7 +198,7 @@ impl System for Ucl {
 }
 
 fn shape_by_name(shape: &Shape) -> BTreeMap<&'static str, u64> {
-    if matches!(shape.heavy, HeavyKind::Mirrored(_)) {
+    if matches!(shape.heavy, HeavyKind::Mirrored(_)) && !shape.absorbs() {
         // It has no counters, and its filter remembers names.
         return BTreeMap::from([("slots", shape.slots.into()), ("name_bits", shape.bloom_bits.into())]);
     }
