@@ -48,4 +48,4 @@ mod spool;
 
 pub use agent::{Agent, Request, Resumed, Status};
 pub use checkpoint::stored_config;
-pub use settings::{AgentError, AgentSettings, MOST_OPEN};
+pub use settings::{AgentError, AgentSettings, MOST_OPEN, REQUEST_OVERHEAD};

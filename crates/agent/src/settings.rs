@@ -3,11 +3,16 @@
 use std::io;
 
 use ucl_link::{LinkError, MAX_ENVELOPE, Name};
+use ucl_sketch::mirrored::Allowance;
 use ucl_sketch::{BuildError, Config, Device, Epochs, LoadError, ReportRule};
 
 /// Bytes of an open epoch's messages at which the agent ends it early, or, if the spool is full,
 /// asks its input to wait. A quarter of the spool where that is less.
 pub const MOST_OPEN: usize = 4 << 20;
+
+/// Bytes that a request takes beside its epochs, about: the head of an HTTP request and of its reply,
+/// the reply, and the frames of an encrypted connection.
+pub const REQUEST_OVERHEAD: u64 = 512;
 
 /// Bytes of a spool that are enough for any sketch. With less, an outage may cost resolution in
 /// time before it has begun.
@@ -43,6 +48,9 @@ pub struct AgentSettings {
     pub keeps_state: bool,
     /// Bytes of reports that are collected before a message is written in mid-epoch.
     pub buffer_bytes: usize,
+    /// Bytes a second that may go up the link, if the data plane can keep to that (mode budget).
+    /// What each request takes beside its epochs is counted ([`REQUEST_OVERHEAD`]).
+    pub uplink_per_second: Option<u64>,
     /// Bytes of a request, at most; an epoch that is larger goes alone.
     pub request_bytes: u64,
 }
@@ -62,8 +70,21 @@ impl AgentSettings {
             spool_bytes: 64 << 20,
             keeps_state: true,
             buffer_bytes: 64 << 10,
+            uplink_per_second: None,
             request_bytes: 1 << 20,
         }
+    }
+
+    /// Applies the limit of the uplink to a device, and keeps what it has spent if it had one.
+    pub(crate) fn limit(&self, device: &mut Device) -> Result<(), AgentError> {
+        let Some(allowance) = device.allowance() else {
+            return if self.uplink_per_second.is_none() { Ok(()) } else { Err(AgentError::Uplink) };
+        };
+        if allowance.is_unlimited() != self.uplink_per_second.is_none() {
+            let anew = self.uplink_per_second.map_or(Allowance::UNLIMITED, |_| Allowance::per_item(0.0));
+            device.set_allowance(anew);
+        }
+        Ok(())
     }
 
     /// A device that has counted nothing.
@@ -156,6 +177,9 @@ pub enum AgentError {
         /// The most an epoch may take.
         epoch: u64,
     },
+    /// The data plane has no sketch that could take what the link does not.
+    #[error("a limit of the uplink needs mode budget: other modes send what they have to")]
+    Uplink,
     /// The limits of an epoch are 0: it needs at least one item and one millisecond.
     #[error("epochs need at least 1 item and 1 ms")]
     EmptyEpochs,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ucl_link::{Client, DURATIONS, Name, parse_duration};
-use ucl_sketch::{Bytes, KeyFormat, Mode, UclSketch};
+use ucl_sketch::{Bytes, Config, DecoderKind, KeyFormat, Mode, UclSketch};
 use ucl_streams::{Delimiter, Format, OnError, PacketKey, ReadOptions, Source};
 
 use crate::AgentdError;
@@ -85,9 +85,17 @@ pub struct Args {
     #[arg(short, long, value_name = "SIZE", default_value = "64KB", help_heading = "Counting")]
     pub memory: Bytes,
 
-    /// Counting mode: delta, em or another mode of `ucl count`.
-    #[arg(long, value_name = "MODE", default_value = "delta", help_heading = "Counting")]
-    pub mode: Mode,
+    /// Counting mode: budget, delta or em [default: budget; delta for a stream that was begun so].
+    ///
+    /// budget counts exactly while the link takes what leaves the sketch, and goes on in a smaller
+    /// sketch beyond --uplink or while the collector cannot be reached: those counts have ranges.
+    #[arg(long, value_name = "MODE", help_heading = "Counting")]
+    pub mode: Option<Mode>,
+
+    /// Bytes a second that may go up the link, as 100KB/s, shared by the streams [default: no
+    /// limit]. Only for mode budget.
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Counting")]
+    pub uplink: Option<u64>,
 
     /// End an epoch after N items [default: before the sketch holds more keys than it can tell
     /// apart].
@@ -149,6 +157,16 @@ fn spool(text: &str) -> Result<Bytes, String> {
     if text == "none" { Ok(Bytes(0)) } else { text.parse::<Bytes>().map_err(|error| error.to_string()) }
 }
 
+/// Bytes a second: a size, with `/s` or without.
+fn rate(text: &str) -> Result<u64, String> {
+    let size: Bytes = text
+        .strip_suffix("/s")
+        .unwrap_or(text)
+        .parse()
+        .map_err(|_| format!("`{text}` is not a rate such as 100KB/s"))?;
+    if size.0 == 0 { Err("a link of 0 bytes a second takes nothing".to_owned()) } else { Ok(size.0 as u64) }
+}
+
 fn time(text: &str) -> Result<Duration, String> {
     parse_duration(text).ok_or_else(|| format!("`{text}` is not {DURATIONS}"))
 }
@@ -180,11 +198,14 @@ pub(crate) struct Stream {
 impl Args {
     /// Checks everything, and returns the streams.
     pub(crate) fn streams(&self) -> Result<Vec<Stream>, AgentdError> {
-        if self.mode == Mode::Exact {
+        if self.mode == Some(Mode::Exact) {
             return Err(AgentdError::usage(
                 "an agent cannot count in mode exact: it has no room for counts while the collector cannot be reached; \
-                 leave --mode out",
+                 leave --mode out, which is exact while it can be",
             ));
+        }
+        if self.uplink.is_some() && self.mode.is_some_and(|mode| mode != Mode::Budget) {
+            return Err(AgentdError::usage("--uplink is for --mode budget: other modes send what they have to"));
         }
         let mut streams: Vec<Stream> = Vec::new();
         for StreamSpec { name, input } in &self.stream {
@@ -270,9 +291,13 @@ impl Args {
         self.spool.0 > 0
     }
 
-    /// A builder for a stream's sketch.
-    pub(crate) fn builder(&self, keys: KeyFormat) -> ucl_sketch::Builder {
-        let builder = UclSketch::builder().memory_bytes(self.memory.0).mode(self.mode);
+    /// A builder for the sketch of a stream, which was begun in a configuration if it goes on.
+    pub(crate) fn builder(&self, keys: KeyFormat, begun: Option<&Config>) -> ucl_sketch::Builder {
+        let mode = self.mode.unwrap_or(match begun {
+            Some(config) if !config.shape.absorbs() => Mode::Sketch(DecoderKind::Delta),
+            _ => Mode::Budget,
+        });
+        let builder = UclSketch::builder().memory_bytes(self.memory.0).mode(mode);
         match keys {
             KeyFormat::Fixed(bytes) => builder.key_bytes(bytes.into()),
             KeyFormat::Digest | KeyFormat::Code(_) => builder,
@@ -299,5 +324,7 @@ mod tests {
         let spec: StreamSpec = "web-1=/var/log/a=b.log".parse().unwrap();
         assert_eq!((spec.name.as_str(), spec.input), ("web-1", Some("/var/log/a=b.log".into())));
         assert!("a/b".parse::<StreamSpec>().is_err());
+        assert_eq!((rate("100KB/s"), rate("2MB")), (Ok(102_400), Ok(2 << 20)));
+        assert!(rate("0/s").is_err() && rate("fast").is_err());
     }
 }

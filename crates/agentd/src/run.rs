@@ -143,11 +143,13 @@ impl Opened {
     fn new(args: &Args, stream: Stream) -> Result<Self, AgentdError> {
         let name = stream.name.clone();
         let fail = |error: AgentError| AgentdError::Stream { stream: name.to_string(), error };
-        let (mut config, epochs) = args.builder(stream.keys).plan().map_err(AgentdError::usage)?;
         let folder = args.has_disk().then(|| args.state.join(name.as_str()));
         let place = Place::open(folder).map_err(|error| fail(error.into()))?;
+        let stored = stored_config(&place).map_err(&fail)?;
+        let planned = args.builder(stream.keys, stored.as_ref()).plan();
+        let (mut config, epochs) = planned.map_err(AgentdError::usage)?;
         // The seed was random, and is the same as long as the stream lives.
-        if let Some(stored) = stored_config(&place).map_err(&fail)? {
+        if let Some(stored) = stored {
             config.seed = stored.seed;
         }
         let settings = AgentSettings {
@@ -157,6 +159,7 @@ impl Opened {
             // Without a disk, what waits is in memory, and takes no more than the sketch.
             spool_bytes: if args.has_disk() { args.spool.0 } else { args.memory.0 } as u64,
             keeps_state: args.has_disk(),
+            uplink_per_second: args.uplink.map(|rate| (rate / args.stream.len() as u64).max(1)),
             buffer_bytes: (args.memory.0 / 8).clamp(1 << 10, 64 << 10),
             ..AgentSettings::new(args.tenant.clone(), name.clone(), config)
         };

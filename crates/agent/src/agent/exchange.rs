@@ -4,7 +4,7 @@ use ucl_link::{Backoff, Identity, Incarnation, Now, Refusal, Reply, Unseen};
 use ucl_storage::Storage;
 
 use super::{Agent, INCARNATION};
-use crate::settings::AgentError;
+use crate::settings::{AgentError, REQUEST_OVERHEAD};
 
 /// Times that the largest request is halved, at most: an epoch is sent whole, however small that
 /// is.
@@ -65,6 +65,7 @@ impl<S: Storage> Agent<S> {
             return Ok(None);
         }
         self.link.requests += 1;
+        self.device.spend(REQUEST_OVERHEAD);
         self.link.outstanding = Some(self.link.requests);
         Ok(Some(Request { id: self.link.requests, identity: self.identity(), body }))
     }
@@ -156,6 +157,7 @@ impl<S: Storage> Agent<S> {
         let number = self.incarnation.number.saturating_add(1);
         self.incarnation = Incarnation { number, nonce };
         self.device = self.settings.device()?;
+        self.settings.limit(&mut self.device)?;
         (self.messages, self.message_bytes) = (Vec::new(), 0);
         (self.next_seq, self.previous, self.committed) = (0, 0, 0);
         (self.items_at_cut, self.items_at_checkpoint) = (0, 0);

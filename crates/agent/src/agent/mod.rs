@@ -63,6 +63,8 @@ pub struct Agent<S> {
     /// When to write again, by the clock that does not jump, after the disk was full.
     write_at: u64,
     gaps: u64,
+    /// Up to when the link has been granted, by the clock that does not jump.
+    granted_ms: u64,
 }
 
 /// An epoch as it goes into the spool.
@@ -192,7 +194,7 @@ impl<S: Storage> Agent<S> {
         device: Device,
         spool: Spool,
         now: Now,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, AgentError> {
         let reserve = Reserve::open(&storage)?;
         let mut agent = Self {
             storage,
@@ -223,7 +225,9 @@ impl<S: Storage> Agent<S> {
             trouble: None,
             write_at: 0,
             gaps: 0,
+            granted_ms: now.mono_ms,
         };
+        agent.settings.limit(&mut agent.device)?;
         agent.look();
         Ok(agent)
     }
@@ -303,8 +307,9 @@ impl<S: Storage> Agent<S> {
             self.position = position.to_vec();
         }
         self.collect();
+        self.grant(now);
         let due = self.is_full()
-            || (self.has_news() && self.lasted_ms(now) >= self.settings.cut_ms)
+            || (self.has_news() && self.lasted_ms(now) >= self.settings.cut_ms && self.device.affords_cut())
             || self.message_bytes >= self.settings.most_open();
         self.advance_if(due, now)
     }
@@ -322,6 +327,23 @@ impl<S: Storage> Agent<S> {
         let written = self.advance_if(self.has_news(), now);
         self.finishing = false;
         written
+    }
+
+    /// Grants the data plane what the link could take since the last time. What was not used adds
+    /// up, until a minute or the largest cut is there.
+    fn grant(&mut self, now: Now) {
+        let Some(rate) = self.settings.uplink_per_second else { return };
+        let elapsed = now.mono_ms.saturating_sub(self.granted_ms);
+        let bytes = u128::from(rate) * u128::from(elapsed) / 1_000;
+        if bytes == 0 {
+            return;
+        }
+        self.granted_ms = now.mono_ms;
+        let most = rate.saturating_mul(60).max(self.device.largest_cut() as u64);
+        let items = self.device.items();
+        let left = self.device.allowance().map_or(0, |allowance| allowance.left(items));
+        let room = i128::from(most) - i128::from(left);
+        self.device.grant(bytes.min(room.max(0) as u128) as u64);
     }
 
     /// Whether the collector would learn anything from the open epoch.

@@ -16,7 +16,7 @@ fn limits_are_per_tenant() {
     let mut collector = Collector::open(SimDisk::new(1), settings).unwrap();
     let mut now = Now::default();
     let mut send = |collector: &mut Collector<SimDisk>, tenant: &str, stream: &str, keys: std::ops::Range<u32>| {
-        let settings = AgentSettings::new(tenant.parse().unwrap(), stream.parse().unwrap(), config(1));
+        let settings = AgentSettings::new(tenant.parse().unwrap(), stream.parse().unwrap(), config(2));
         now.mono_ms += 1;
         let (mut agent, _) = Agent::open(SimDisk::new(1), settings, now, now.mono_ms).unwrap();
         for number in keys {
@@ -48,7 +48,7 @@ fn an_incarnation_that_contradicts_itself_ends() {
     let disk = SimDisk::new(1);
     let mut collector = Collector::open(disk.clone(), collector_settings()).unwrap();
     let now = Now::default();
-    let settings = AgentSettings::new("t".parse().unwrap(), "s".parse().unwrap(), config(1));
+    let settings = AgentSettings::new("t".parse().unwrap(), "s".parse().unwrap(), config(2));
     let (mut agent, _) = Agent::open(SimDisk::new(1), settings, now, 1).unwrap();
     let mut bodies = Vec::new();
     for epoch in 0..3u32 {

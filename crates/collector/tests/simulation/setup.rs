@@ -1,6 +1,7 @@
 //! Streams small enough to collide, and settings small enough that everything happens often.
 
 use ucl_collector::CollectorSettings;
+use ucl_sketch::mirrored::{MirroredShape, Policy};
 use ucl_sketch::{Base, BloomKind, Config, CounterBits, HeavyKind, ReportRule, Settings, Shape, UclSketch};
 
 pub const KEYS: u32 = 40;
@@ -30,7 +31,18 @@ pub fn key(number: u32) -> Vec<u8> {
     format!("key-{number:0>width$}", width = if number.is_multiple_of(3) { 20 } else { 2 }).into_bytes()
 }
 
+/// Whether a stream counts exactly while its link allows; the others count in a sketch.
+pub fn is_budget(seed: u64) -> bool {
+    seed % 2 == 1
+}
+
 pub fn config(seed: u64) -> Config {
+    let builder = UclSketch::builder().seed(seed.into());
+    if is_budget(seed) {
+        let table = MirroredShape { sets: 2, count_bits: 3, buffer: 60, policy: Policy::Skewed };
+        let shape = Shape { counter_bits: CounterBits::B4, ..Shape::absorbing(table, 16, 256, 2) };
+        return builder.shape(shape).report_rule(ReportRule::New).plan().unwrap().0;
+    }
     let shape = Shape {
         heavy: HeavyKind::Voting,
         slots: 4,
@@ -44,7 +56,7 @@ pub fn config(seed: u64) -> Config {
         bloom_hashes: 2,
     };
     let rule = [ReportRule::New, ReportRule::Refresh, ReportRule::Rotate][seed as usize % 3];
-    UclSketch::builder().shape(shape).report_rule(rule).seed(seed.into()).plan().unwrap().0
+    builder.shape(shape).report_rule(rule).plan().unwrap().0
 }
 
 pub fn decoding() -> Settings {

@@ -10,7 +10,7 @@ use ucl_storage::SimDisk;
 
 use crate::network::{Answered, Parcel};
 use crate::sender::{History, Sender};
-use crate::setup::{KEYS, Rng, collector_settings, config, seed_of};
+use crate::setup::{KEYS, Rng, collector_settings, config, is_budget, seed_of};
 
 #[derive(Default, Debug)]
 pub struct Tally {
@@ -149,7 +149,9 @@ pub fn run(seed: u64, tally: &mut Tally) {
     let agents = 1 + rng.below(3);
     let senders = (0..agents).map(|number| {
         let stream: ucl_link::Name = format!("s{number}").parse().unwrap();
-        let config = config(seed_of(&stream));
+        let seed = seed_of(&stream);
+        let config = config(seed);
+        let uplink_per_second = (is_budget(seed) && rng.chance(2)).then(|| 1 + rng.below(200));
         let settings = AgentSettings {
             epochs: if rng.chance(2) { Epochs::ByLoad } else { Epochs::Every(10 + rng.below(40)) },
             cut_ms: 5_000 + rng.below(20_000),
@@ -158,6 +160,7 @@ pub fn run(seed: u64, tally: &mut Tally) {
             buffer_bytes: 200,
             spool_bytes: 24_000 + rng.below(20_000),
             request_bytes: 1 + rng.below(4_000),
+            uplink_per_second,
             ..AgentSettings::new("t".parse().unwrap(), stream, config)
         };
         let length = rng.below(1_500);
