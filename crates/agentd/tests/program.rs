@@ -43,7 +43,8 @@ fn converse(stream: TcpStream) {
         let mut body = vec![0; length];
         reader.read_exact(&mut body).unwrap();
         let last = Envelope::split_all(&body).unwrap().pop().expect("an epoch");
-        let (durable_seq, checksum) = (last.envelope.seq + 1, last.checksum);
+        let durable_seq = last.envelope.seq + 1;
+        let checksum = last.checksum;
         let reply = Reply { durable_seq, checksum, window: 1 << 20, retry_after_ms: 0, refusal: None };
         let reply = serde_json::to_string(&reply).unwrap();
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", reply.len());

@@ -128,7 +128,8 @@ fn what_was_read_of_a_damaged_input_is_answered_for() {
 #[test]
 fn what_was_read_before_an_error_is_answered_for_and_saved() {
     let folder = Folder::with("good", "x 1\ny 1\n");
-    let (many, table) = ("a 1\n".repeat(30_000), "k,w\n".to_owned() + &"a,1\n".repeat(30_000));
+    let many = "a 1\n".repeat(30_000);
+    let table = "k,w\n".to_owned() + &"a,1\n".repeat(30_000);
     folder.write("fields", many.clone() + "b\n");
     folder.write("weights.csv", table.clone() + "b,none\n");
     folder.write("huge.csv", table.clone() + "b,9223372036854775807\n");

@@ -25,7 +25,8 @@ fn on_a_terminal(folder: &Folder, args: &str, columns: u16) -> String {
     let mut child = command.spawn().unwrap();
     // The terminal ends when nobody has it open any more.
     drop(command);
-    let (mut terminal, mut written) = (File::from(terminal), Vec::new());
+    let mut terminal = File::from(terminal);
+    let mut written = Vec::new();
     // That end is an error on Linux.
     let _ = terminal.read_to_end(&mut written);
     assert!(child.wait().unwrap().success());

@@ -155,7 +155,8 @@ fn a_followed_file_is_rotated_cut_and_read_on() {
 fn what_cannot_be_delivered_waits_on_the_disk() {
     let folder = Folder::with("a.log", "x\ny\nx\n");
     let collector = Collector::start(&folder, "127.0.0.1:0", None);
-    let (url, token) = (collector.url.clone(), collector.token.clone());
+    let url = collector.url.clone();
+    let token = collector.token.clone();
     drop(collector.process);
     let at = |listen: &str, token: &str| Collector::start(&folder, listen, Some(token));
     let mut command = folder.command(&format!("agent --to {url} --stream a a.log"));

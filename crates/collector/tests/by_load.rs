@@ -92,7 +92,8 @@ fn epochs_end_at_the_same_items_one_by_one_and_in_batches() {
 fn the_collector_tells_keys_apart_if_epochs_end_by_load() {
     let keys = keys(200_000);
     let [by_load, fixed] = [Epochs::ByLoad, Epochs::Every(16_000)].map(|epochs| {
-        let (mut agent, mut collector) = (open(&SimDisk::new(1), epochs), collector());
+        let mut agent = open(&SimDisk::new(1), epochs);
+        let mut collector = collector();
         feed(&mut agent, &keys, 1_000);
         deliver(&mut agent, &mut collector);
         error(&mut collector, &keys)
@@ -105,7 +106,8 @@ fn the_collector_tells_keys_apart_if_epochs_end_by_load() {
 #[test]
 fn an_agent_that_starts_again_goes_on_watching() {
     let keys = keys(100_000);
-    let (disk, mut collector) = (SimDisk::new(1), collector());
+    let disk = SimDisk::new(1);
+    let mut collector = collector();
     for part in keys.chunks(4 * 9_001) {
         let mut agent = open(&disk, Epochs::ByLoad);
         feed(&mut agent, part, 1_000);
@@ -120,7 +122,8 @@ fn an_agent_that_starts_again_goes_on_watching() {
 /// A state of an agent that did not watch the load goes on, with epochs of 16,000 items.
 #[test]
 fn a_state_without_a_load_goes_on_with_fixed_epochs() {
-    let (disk, mut collector) = (SimDisk::new(1), collector());
+    let disk = SimDisk::new(1);
+    let mut collector = collector();
     let mut agent = open(&disk, Epochs::Every(4_000));
     feed(&mut agent, &keys(8_000), 1_000);
     agent.finish(NOW, b"").unwrap();

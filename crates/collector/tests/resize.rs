@@ -48,7 +48,9 @@ fn a_limit_of_counters_holds_after_a_restart() {
     let identity = Identity::new("t", "s", Incarnation { number: 1, nonce: 1 }).unwrap();
     for (restarts, flush) in [(false, false), (true, false), (true, true)] {
         let mut collector = Collector::open(SimDisk::new(1), settings.clone()).unwrap();
-        let (mut previous, mut taken, mut refusal) = (0, 0, None);
+        let mut previous = 0;
+        let mut taken = 0;
+        let mut refusal = None;
         for (seq, messages) in (0..).zip(&epochs) {
             if restarts {
                 if flush {
@@ -57,7 +59,8 @@ fn a_limit_of_counters_holds_after_a_restart() {
                 collector = Collector::open(collector.into_storage(), settings.clone()).unwrap();
             }
             let messages = messages.iter().map(Vec::as_slice).collect();
-            let (identity, times) = (identity.clone(), Times::default());
+            let identity = identity.clone();
+            let times = Times::default();
             let envelope =
                 Envelope { identity, format: "lines", seq, previous, times, items: seq + 1, unseen: None, messages };
             let bytes = envelope.to_bytes().unwrap();

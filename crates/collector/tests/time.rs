@@ -86,7 +86,8 @@ fn world(configs: &[Config], epochs: usize, keys: u64, rng: &mut Rng) -> World {
             let mut truth = Truth { started_ms: now.wall_ms, ended_ms: 0, counts: HashMap::new(), items: 0 };
             // Some have a single item, and some keys come with weights.
             for _ in 0..1 + rng.below(3) * rng.below(keys.max(60)) {
-                let (number, weight) = (rng.below(keys).min(rng.below(keys)), 1 + rng.below(3));
+                let number = rng.below(keys).min(rng.below(keys));
+                let weight = 1 + rng.below(3);
                 agent.insert(&key(number), weight).unwrap();
                 *truth.counts.entry(number).or_default() += weight;
                 truth.items += 1;

@@ -220,7 +220,8 @@ impl Segment {
     /// The mapping alone.
     pub(crate) fn without_counters(config: Config) -> Self {
         let geometry = config.shape.geometry();
-        let (counters, degree) = (geometry.counters(), usize::from(geometry.degree));
+        let counters = geometry.counters();
+        let degree = usize::from(geometry.degree);
         Self {
             config,
             seed: HashSeed::new(config.seed),

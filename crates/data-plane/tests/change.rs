@@ -90,7 +90,8 @@ fn add(exact: &mut HashMap<u32, u64>, stream: &[(u32, u64)]) {
 
 /// The counters `A x` of what each key has in a segment.
 fn product(config: &Config, x: &HashMap<u32, i64>) -> Vec<i64> {
-    let (seed, map) = (HashSeed::new(config.seed), BaseMap::new(&config.shape));
+    let seed = HashSeed::new(config.seed);
+    let map = BaseMap::new(&config.shape);
     let mut y = vec![0; config.shape.geometry().counters()];
     for (key, x) in x {
         let column = map.column(seed.hash(&key.to_le_bytes()));

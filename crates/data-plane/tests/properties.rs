@@ -132,7 +132,8 @@ proptest! {
         prop_assert_eq!(gathered.slots.values().sum::<u64>(), held);
 
         // The counters are exactly A x, with x what the heavy part does not hold.
-        let (seed, map) = (HashSeed::new(config.seed), BaseMap::new(&config.shape));
+        let seed = HashSeed::new(config.seed);
+        let map = BaseMap::new(&config.shape);
         let mut y = vec![0i64; config.shape.geometry().counters()];
         for (&key, &count) in &exact {
             let rest = count - heavy.get(&key).copied().unwrap_or(0);
@@ -206,7 +207,8 @@ proptest! {
     #[test]
     fn peeking_leaves_no_trace(config in configs(), stream in streams()) {
         let unit = config.shape.counter_bits.carry_unit(config.shape.signed());
-        let (mut plane, mut unseen) = (Plane::any(config).unwrap(), Gathered::default());
+        let mut plane = Plane::any(config).unwrap();
+        let mut unseen = Gathered::default();
         for &(key, weight) in &stream {
             plane.insert(&key.to_le_bytes(), weight, &mut |r: Report<'_>| unseen.take(r, unit)).unwrap();
         }

@@ -26,7 +26,8 @@ impl Golden {
     }
 
     fn columns(&self) -> Columns {
-        let (counters, degree) = (self.number("counters"), self.number("degree"));
+        let counters = self.number("counters");
+        let degree = self.number("degree");
         let indices: Vec<u32> = self.numbers("indices").iter().map(|&i| i as u32).collect();
         let coefficients = self.numbers("coefficients");
         let each = indices.chunks_exact(degree).zip(coefficients.chunks_exact(degree));
@@ -85,7 +86,8 @@ const LEAST_SQUARES: [(&str, LeastSquares); 2] = [("lsqr", lsqr::lsqr), ("lsmr",
 #[test]
 fn least_squares_iterate_as_scipy_does() {
     for golden in goldens() {
-        let (columns, y) = (golden.columns(), golden.numbers("y"));
+        let columns = golden.columns();
+        let y = golden.numbers("y");
         let options =
             LeastSquaresOptions { damp: 0.0, atol: 0.0, btol: 0.0, condition_limit: 0.0, iterations: Some(8) };
         for (solver, solve) in LEAST_SQUARES {
@@ -104,7 +106,8 @@ fn least_squares_iterate_as_scipy_does() {
 #[test]
 fn least_squares_stop_where_scipy_does() {
     for golden in goldens() {
-        let (columns, y) = (golden.columns(), golden.numbers("y"));
+        let columns = golden.columns();
+        let y = golden.numbers("y");
         for (solver, solve) in LEAST_SQUARES {
             for (suffix, damp) in [("", 0.0), ("_damped", golden.numbers("damp")[0])] {
                 let mut x = vec![0.0; columns.len()];
@@ -124,7 +127,8 @@ fn least_squares_stop_where_scipy_does() {
 #[test]
 fn omp_agrees_with_scikit_learn() {
     for golden in goldens() {
-        let (columns, y) = (golden.columns(), golden.numbers("y"));
+        let columns = golden.columns();
+        let y = golden.numbers("y");
         let mut x = vec![0.0; columns.len()];
         let options = omp::Options { atoms: Some(golden.number("atoms")), ..Default::default() };
         let info = omp::omp(&columns, &y, &options, &mut x).expect("valid input");
@@ -142,7 +146,8 @@ fn omp_agrees_with_scikit_learn() {
 fn em_agrees_with_numpy() {
     let mut checked = 0;
     for golden in goldens() {
-        let (columns, y) = (golden.columns(), golden.numbers("y"));
+        let columns = golden.columns();
+        let y = golden.numbers("y");
         let mut workspace = Workspace::default();
         for (field, iterations) in [("em", 100), ("em_from_start", 20)] {
             if !golden.has(field) {

@@ -87,7 +87,8 @@ proptest! {
             let x: Vec<f64> = x.iter().map(|&x| ((x as usize + epoch) % 3) as f64).collect();
             product(&columns, &x).iter().map(|&y| y as i64).collect()
         };
-        let (known, degree) = (known.index(columns.len() + 1), columns.degree());
+        let known = known.index(columns.len() + 1);
+        let degree = columns.degree();
         let entries = if fewer && degree > 1 { degree - 1 } else { degree };
         let block: Vec<_> = (0..epochs)
             .map(|epoch| {

@@ -63,7 +63,8 @@ fn every_spec_runs_and_has_something_to_show() {
 
 #[test]
 fn a_stopped_run_goes_on_where_it_was() {
-    let (folder, spec) = (tempfile::tempdir().unwrap(), specs::find("ablation").unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let spec = specs::find("ablation").unwrap();
     let (all, first) = run(vec![spec], folder.path(), true);
     assert_eq!(all, first[0].outcomes.len());
     let store = folder.path().join("jobs/ablation.jsonl");
@@ -112,7 +113,8 @@ fn methods_that_nobody_has_are_named() {
 
 #[test]
 fn a_stale_page_is_noticed() {
-    let (out, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let out = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let (_, results) = run(vec![specs::find("convergence").unwrap()], out.path(), true);
     docs::update(dir.path(), &results).unwrap();
     assert_eq!(docs::check(dir.path()).unwrap(), Vec::<String>::new());

@@ -171,7 +171,8 @@ mod tests {
         sigmoid_rows(&mut values, stride, &[0.5]);
         assert!(values.iter().all(|v| (0.0..=1.0).contains(v)));
         assert!(values.is_sorted());
-        let (mut out, logits) = ([0.0], [0.25]);
+        let mut out = [0.0];
+        let logits = [0.25];
         sigmoid_scaled(&mut out, &logits, &[0.25], 10.0);
         assert!((out[0] - 10.0 / (1.0 + (-0.5f64).exp())).abs() < 1e-5);
     }

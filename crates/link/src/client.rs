@@ -103,7 +103,8 @@ impl Client {
     }
 
     fn build(address: &str, token: &str, trusted: RootCerts) -> Result<Self, ClientError> {
-        let (address, token) = (address.trim_end_matches('/'), token.trim());
+        let address = address.trim_end_matches('/');
+        let token = token.trim();
         let host = address.strip_prefix("http://").or_else(|| address.strip_prefix("https://"));
         if host.is_none_or(|host| host.is_empty() || host.contains(['/', '?', '#', '@'])) {
             return Err(ClientError::Address(address.to_owned()));

@@ -170,7 +170,8 @@ impl Fleet {
             asked.into_iter().map(|answer| answer.join().unwrap_or_else(panicked)).collect()
         });
         let (mut given, mut silent) = (Vec::new(), Vec::new());
-        let (mut all, mut owners) = (BTreeSet::new(), BTreeMap::new());
+        let mut all = BTreeSet::new();
+        let mut owners = BTreeMap::new();
         for (number, answer) in answers.into_iter().enumerate() {
             let Round { answer, partitions } = match answer {
                 Ok(round) => round,

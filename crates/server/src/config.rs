@@ -316,7 +316,8 @@ impl Config {
 
     pub(crate) fn collector(&self) -> CollectorSettings {
         let decoding = Settings { retain_epochs: self.keep_epochs, ..Settings::default() };
-        let (kept_epochs, limits) = (self.keep_epochs.max(1), self.limits);
+        let kept_epochs = self.keep_epochs.max(1);
+        let limits = self.limits;
         let forget_after_ms = self.forget_after_ms;
         CollectorSettings { decoding, kept_epochs, limits, forget_after_ms, ..CollectorSettings::default() }
     }

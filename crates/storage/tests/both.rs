@@ -30,7 +30,8 @@ fn program(storage: &mut impl Storage) -> std::io::Result<Vec<(String, Vec<u8>)>
 fn a_folder_does_what_the_simulation_does() {
     let place = tempfile::tempdir().unwrap();
     let mut folder = Folder::open(place.path().join("a/b")).unwrap();
-    let (mut disk, real) = (SimDisk::new(1), program(&mut folder).unwrap());
+    let mut disk = SimDisk::new(1);
+    let real = program(&mut folder).unwrap();
     assert_eq!(real, program(&mut disk).unwrap());
     assert_eq!(real, program(&mut Memory::new()).unwrap());
     let text: Vec<(&str, &[u8])> = real.iter().map(|(name, bytes)| (&name[..], &bytes[..])).collect();

@@ -107,7 +107,8 @@ fn the_counters_are_exactly_a_x() {
             }
             data.cut(&mut control);
             assert_eq!(control.fault(), None, "{what}");
-            let (map, seed) = (BaseMap::new(&config.shape), HashSeed::new(config.seed));
+            let map = BaseMap::new(&config.shape);
+            let seed = HashSeed::new(config.seed);
             let mut y = vec![0i64; config.shape.geometry().counters()];
             for (key, count) in exact(&stream) {
                 let column = map.column(seed.hash(&key));

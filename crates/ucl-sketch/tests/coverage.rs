@@ -71,7 +71,8 @@ fn the_filter_follows_the_keys() {
                 // The largest filter that the rule allows does not do it: 65% of what the fixed
                 // part leaves, and no more than counters and 10% for the heavy part leave.
                 let fixed = Shape { slots: 0, width: 0, bloom_bits: 0, ..shape }.memory(request.keys).total();
-                let (room, counters) = ((memory - fixed) as f64, (shape.geometry().counters() * 4) as f64);
+                let room = (memory - fixed) as f64;
+                let counters = (shape.geometry().counters() * 4) as f64;
                 let largest = (room * 0.65).min(room * 0.9 - counters) * 8.0;
                 let best = expected_coverage(largest as u32, 8, keys as f64);
                 assert!(best <= 0.99, "{best} for {keys} keys in {memory} would fit: {shape:?}");

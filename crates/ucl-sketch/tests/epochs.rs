@@ -23,7 +23,8 @@ struct Watcher {
 
 impl Watcher {
     fn new(config: &Config) -> Self {
-        let (seed, map) = (HashSeed::new(config.seed), BaseMap::new(&config.shape));
+        let seed = HashSeed::new(config.seed);
+        let map = BaseMap::new(&config.shape);
         let (known, carried) = (HashSet::new(), HashSet::new());
         Self { seed, map, known, columns: Vec::new(), carried, loads: Vec::new() }
     }

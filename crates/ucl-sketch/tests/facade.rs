@@ -126,7 +126,8 @@ fn a_control_plane_accounts_for_at_most_80_bytes_a_key_and_the_key() {
             } else {
                 part.iter().for_each(|key| sketch.insert(key).unwrap());
             }
-            let (known, memory) = (sketch.query_view().unwrap().keys(), sketch.control_memory());
+            let known = sketch.query_view().unwrap().keys();
+            let memory = sketch.control_memory();
             // Of few keys it is the sketch that takes the memory.
             if known > 12_000 {
                 let beside = memory.total() - memory.part("keys");

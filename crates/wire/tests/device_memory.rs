@@ -57,7 +57,8 @@ fn a_device_keeps_to_its_budget() {
         PEAK.set(before);
         let mut plane = MirroredPlane::<4>::new(config).unwrap();
         let mut frames = ExportFrames::new(Header::default());
-        let (mut sent, mut random) = (0, SplitMix64::new(1));
+        let mut sent = 0;
+        let mut random = SplitMix64::new(1);
         let mut sink = |report: Report<'_>| {
             if let Report::Export(piece) = report {
                 frames.write(piece, &mut |bytes| sent += bytes.len());

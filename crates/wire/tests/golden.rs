@@ -195,7 +195,8 @@ fn table_messages() -> Vec<Vec<u8>> {
 /// What a table sends is pinned like everything else: the models of its coder too.
 #[test]
 fn a_table_is_written_as_ever() {
-    let (written, path) = (table_messages(), path(VERSION, "table"));
+    let written = table_messages();
+    let path = path(VERSION, "table");
     if std::env::var_os("UCL_REGENERATE").is_some() {
         std::fs::write(&path, to_hex(&written)).unwrap();
     }

@@ -142,7 +142,10 @@ fn mutated_messages_do_no_harm_for_long() {
         let Message::SegmentOpen(config) = decode_message(&messages[0], None).unwrap().1 else { panic!("opens first") };
         corpus.extend(messages.into_iter().map(|message| (config, message)));
     }
-    let (start, first, mut rounds, mut accepted) = (std::time::Instant::now(), corpus.len(), 0u64, 0u64);
+    let start = std::time::Instant::now();
+    let first = corpus.len();
+    let mut rounds = 0u64;
+    let mut accepted = 0u64;
     while start.elapsed().as_secs() < seconds {
         let (config, mut bytes) = corpus[below(corpus.len())].clone();
         for _ in 0..=below(4) {

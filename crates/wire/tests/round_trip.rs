@@ -117,7 +117,8 @@ proptest! {
     fn order_is_checked((config, told) in config_and_told(), buffer in 1usize..500) {
         let messages = sent(config, &told, buffer);
         let joined = messages.concat();
-        let (mut rest, mut receiver) = (joined.as_slice(), Receiver::new(300));
+        let mut rest = joined.as_slice();
+        let mut receiver = Receiver::new(300);
         for (seq, message) in (0u64..).zip(&messages) {
             if let Some(later) = messages.get(seq as usize + 1) {
                 prop_assert_eq!(receiver.receive(later), Err(WireError::Lost { expected: seq, got: seq + 1 }));

@@ -21,7 +21,8 @@
 //! use ucl_zoo::{Plan, Sketch, count_min::CountMin};
 //!
 //! let mut sketch = CountMin::<false>::new(&Plan::new(64, KeyFormat::Fixed(4), 1))?; // 4 rows of 4
-//! let (key, seed) = (7u32.to_le_bytes(), HashSeed::new(1.into()));
+//! let key = 7u32.to_le_bytes();
+//! let seed = HashSeed::new(1.into());
 //! sketch.insert(&key, seed.hash(&key), 5)?;
 //! assert_eq!(sketch.bounds(&key, seed.hash(&key)), Some((0, 5)));
 //! # Ok::<(), ucl_zoo::Error>(())

@@ -30,7 +30,8 @@
 //! use ucl_data_plane::{HashSeed, KeyFormat};
 //! use ucl_zoo::{Plan, Sketch, univmon::UnivMon};
 //!
-//! let (mut univmon, seed) = (UnivMon::<4>::new(&Plan::new(64 << 10, KeyFormat::Fixed(4), 1))?, HashSeed::new(1.into()));
+//! let mut univmon = UnivMon::<4>::new(&Plan::new(64 << 10, KeyFormat::Fixed(4), 1))?;
+//! let seed = HashSeed::new(1.into());
 //! for key in [1u32, 1, 1, 1, 2, 2, 3, 3].map(u32::to_le_bytes) {
 //!     univmon.insert(&key, seed.hash(&key), 1)?;
 //! }

@@ -20,7 +20,8 @@ fn fed(entry: &Entry, stream: &Stream, budget: usize, seed: u64) -> Box<dyn Riva
 fn promises_are_kept_on_every_stream() {
     for stream in &Stream::all() {
         for entry in ENTRIES {
-            let (promised, name) = (entry.guarantees, format!("{} on {}", entry.name, stream.name));
+            let promised = entry.guarantees;
+            let name = format!("{} on {}", entry.name, stream.name);
             let rival = fed(entry, stream, TIGHT, 5);
             let mut wrong = 0;
             for (key, &truth) in &stream.truth {

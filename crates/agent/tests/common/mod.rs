@@ -21,7 +21,8 @@ pub fn take(agent: &mut Agent<impl Storage>, now: &mut Now) -> u64 {
         let envelopes = Envelope::split_all(&request.body).unwrap();
         let last = envelopes.last().unwrap();
         items = last.envelope.items;
-        let (durable_seq, checksum) = (last.envelope.seq + 1, last.checksum);
+        let durable_seq = last.envelope.seq + 1;
+        let checksum = last.checksum;
         let reply = Reply { durable_seq, checksum, window: 1 << 20, retry_after_ms: 0, refusal: None };
         agent.on_reply(*now, request.id, Ok(reply), 1).unwrap();
     }

@@ -41,7 +41,8 @@ impl<'a> Agent<'a> {
         let name = format!("real-{number}");
         let path = folder.join(format!("{name}.log"));
         let file = File::create(&path)?;
-        let (state, keys) = (folder.join("state"), ZipfKeys::new(1.1, KEYS, number as u64));
+        let state = folder.join("state");
+        let keys = ZipfKeys::new(1.1, KEYS, number as u64);
         Ok(Self { program, name, path, state, file, keys, lines: 0, process: None })
     }
 

@@ -157,7 +157,8 @@ fn main() -> Result<()> {
     })?;
     let lasted = began.elapsed().as_secs_f64();
     let (cpu, resident) = usage(collector.0.id())?;
-    let (epochs, sent) = (epochs.into_inner(), sent.into_inner());
+    let epochs = epochs.into_inner();
+    let sent = sent.into_inner();
     println!(
         "{agents} agents, {epochs} epochs in {lasted:.0} s, {:.2} bytes an item",
         sent as f64 / (epochs as f64 * ITEMS as f64)

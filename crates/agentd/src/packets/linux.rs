@@ -204,7 +204,8 @@ mod tests {
             sender.send_to(&[7; 1_000], sink.local_addr().unwrap()).unwrap();
         }
         let stop = Arc::new(AtomicBool::new(false));
-        let (flag, dropped) = (Arc::clone(&stop), std::cell::Cell::new(0));
+        let flag = Arc::clone(&stop);
+        let dropped = std::cell::Cell::new(0);
         let packets = capture.start(stop, |lost| dropped.set(dropped.get() + lost));
         let format: Format = "pcap:dstport".parse().unwrap();
         let weight = Some(format.parse_weight("bytes").unwrap());

@@ -172,7 +172,8 @@ impl Ring {
             self.left = word(self.bytes(), PACKETS)?;
             self.next = word(self.bytes(), FIRST)? as usize;
         }
-        let (header, block) = (self.next, self.bytes());
+        let header = self.next;
+        let block = self.bytes();
         let at = Duration::new(word(block, header + SECONDS)?.into(), word(block, header + NANOSECONDS)?);
         let length = word(block, header + LENGTH)?;
         let data = header + usize::from(half(block, header + DATA)?);

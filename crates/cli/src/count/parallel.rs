@@ -84,7 +84,8 @@ fn joined(a: Result<ReadSummary, ReadError>, b: Result<ReadSummary, ReadError>) 
         Ok(summary) => summary.clone(),
         Err(error) => (*error.summary).clone(),
     };
-    let (mut sum, more) = (summary(&a), summary(&b));
+    let mut sum = summary(&a);
+    let more = summary(&b);
     sum.items += more.items;
     sum.weight += more.weight;
     sum.bytes_read += more.bytes_read;

@@ -30,7 +30,8 @@ impl World<'_> {
             7 if self.senders.len() < 5 && self.rng.chance(6) => {
                 self.tally.forks += 1;
                 self.disturbed = true;
-                let (seed, sender) = (self.rng.next(), &self.senders[at]);
+                let seed = self.rng.next();
+                let sender = &self.senders[at];
                 let copy = Sender {
                     disk: sender.disk.copied(seed),
                     settings: sender.settings.clone(),

@@ -33,7 +33,8 @@ fn simulate(first: u64, runs: u64) -> Tally {
 
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_counts_twice() {
-    let (first, runs) = (number("UCL_SEED", 0), number("UCL_RUNS", 300));
+    let first = number("UCL_SEED", 0);
+    let runs = number("UCL_RUNS", 300);
     // Decoding is parallel, and handing it to other threads would take longer than doing it.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let tally = pool.install(|| simulate(first, runs));

@@ -54,7 +54,8 @@ fn is_full(error: &AgentError) -> bool {
 impl World<'_> {
     pub fn open_agent(&mut self, at: usize) {
         loop {
-            let (now, nonce) = (self.now, self.rng.next());
+            let now = self.now;
+            let nonce = self.rng.next();
             let sender = &mut self.senders[at];
             let opened = Agent::open(sender.disk.clone(), sender.settings.clone(), now, nonce);
             match opened {

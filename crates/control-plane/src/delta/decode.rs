@@ -233,13 +233,15 @@ impl<'a> BlockDecoder<'a> {
     fn check_part(&self, scratch: &mut Scratch, at: usize) -> Result<Checked, DecodeError> {
         let Scratch { shrinker, live, peeler, workspace, .. } = scratch;
         let epoch = self.block[at];
-        let (width, degree) = (self.geometry.width, self.columns.degree());
+        let width = self.geometry.width;
+        let degree = self.columns.degree();
         let first = self.geometry.counters() as u32 - width;
         let part = first..first + width.div_ceil(PARTS);
         let last = |column: &ColumnId| self.columns.indices(*column)[degree - 1];
         // A key may have mass in a counter that is left out, whatever is in it.
         let Search { whole, shorter, .. } = self.search;
-        let (place, known) = (self.before + at, epoch.known as usize);
+        let place = self.before + at;
+        let known = epoch.known as usize;
         let candidates = shorter.candidates.of_epoch(place, known).iter();
         let can_have = |column: &&ColumnId| part.contains(&last(column)) || whole.candidates.has(place, **column);
         let candidates: Vec<ColumnId> = candidates.filter(can_have).copied().collect();

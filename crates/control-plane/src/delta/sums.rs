@@ -160,7 +160,8 @@ impl Sums {
             for (epoch, decoded) in block.iter().zip(decoded) {
                 let evicted = epoch.evicted.iter().filter(|(column, _)| own.contains(&(column.0 as usize)));
                 for &(column, count) in evicted {
-                    let (at, place) = (chunk_of(column), column.0 as usize % chunk);
+                    let at = chunk_of(column);
+                    let place = column.0 as usize % chunk;
                     Arc::make_mut(&mut estimates[at])[place] += count as f64;
                     Arc::make_mut(&mut uppers[at])[place] += if epoch.may_raise(column) { count } else { 0 };
                 }

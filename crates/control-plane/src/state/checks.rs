@@ -238,7 +238,8 @@ fn check_pending(pending: &[Epoch], control: &ControlPlane) -> Result<(), Incons
     for epoch in pending {
         epoch.counters.check(segment.cumulative().len())?;
         let counters = epoch.counters.unpack();
-        let (first, known) = (epoch.first_new, epoch.known);
+        let first = epoch.first_new;
+        let known = epoch.known;
         let grows = before <= first && first <= known && known as usize <= columns;
         ensure(grows, || format!("an epoch of columns up to {known}, new from {first}, after {before}, of {columns}"))?;
         let in_order = items <= epoch.items && epoch.items <= control.open.items;

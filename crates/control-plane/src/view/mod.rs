@@ -384,7 +384,8 @@ impl QueryView {
             // ([`QueryView::filter_overflows`]).
             return 0.0;
         }
-        let (bits, hashes) = (shape.bloom_bits, shape.bloom_hashes);
+        let bits = shape.bloom_bits;
+        let hashes = shape.bloom_hashes;
         // Keys known from the heavy part alone never went through the filter, and those sent again
         // did not either.
         let (held, found) = (self.passed as f64, self.found_again as f64);

@@ -226,7 +226,8 @@ impl ControlPlane {
         let weight = totals.sketch_weight.saturating_sub(self.segment.sketch_weight());
         let changes = std::mem::take(changes);
         let (totals, series) = delta.with_open(&self.segment, changes, weight, epoch, counters, &self.settings.em)?;
-        let (unexplained, crowded) = (totals.unexplained(), totals.crowded());
+        let unexplained = totals.unexplained();
+        let crowded = totals.crowded();
         let check = Check::Told(totals.checked().share());
         let likely = LikelyRanges::new(totals.doubts(), totals.sums(), self.segment.keys());
         Ok(Sketch {

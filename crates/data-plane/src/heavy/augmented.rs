@@ -53,7 +53,8 @@ impl<const N: usize> AugmentedFilter<N> {
     ///
     /// ```
     /// use ucl_data_plane::{AugmentedFilter, HandedOn, HashSeed, HeavyPart, Offer};
-    /// let (mut heavy, hash) = (AugmentedFilter::<4>::new(1)?, HashSeed::new(1.into()).hash(&[7; 4]));
+    /// let mut heavy = AugmentedFilter::<4>::new(1)?;
+    /// let hash = HashSeed::new(1.into()).hash(&[7; 4]);
     /// let mut handed_on = HandedOn::NOTHING;
     /// assert_eq!(heavy.offer(hash, &[7; 4], 5, &mut handed_on), Offer::Settled);
     /// assert_eq!(heavy.offer(hash, &[8; 4], 1, &mut handed_on), Offer::HandedOn); // 8 passes into the sketch

@@ -48,7 +48,8 @@ impl<const N: usize> ElasticBuckets<N> {
     ///
     /// ```
     /// use ucl_data_plane::{ElasticBuckets, HandedOn, HashSeed, HeavyPart, Offer};
-    /// let (mut heavy, hash) = (ElasticBuckets::<4>::new(7, 8)?, HashSeed::new(1.into()).hash(&[0; 4]));
+    /// let mut heavy = ElasticBuckets::<4>::new(7, 8)?;
+    /// let hash = HashSeed::new(1.into()).hash(&[0; 4]);
     /// let mut handed_on = HandedOn::NOTHING;
     /// let mut offer = |key: u8| heavy.offer(hash, &[key; 4], 1, &mut handed_on);
     /// assert!((1..=7).all(|key| offer(key) == Offer::Settled));

@@ -38,7 +38,8 @@ impl<const N: usize> RestoredHeavy<N> for ElasticBuckets<N> {
         check_lengths(shape, [("keys", self.keys.len()), ("counts", self.counts.len())])?;
         let (buckets, want) = (self.against.len(), self.keys.len().div_ceil(super::elastic::ENTRIES));
         ensure(buckets == want, || format!("{buckets} heavy buckets, not {want}"))?;
-        let (vote_ratio, limit) = (self.vote_ratio, self.limit);
+        let vote_ratio = self.vote_ratio;
+        let limit = self.limit;
         let known = Self::rule(shape.vote_ratio) == (vote_ratio, limit);
         ensure(known, || format!("a vote ratio of {vote_ratio} with a limit of {limit}, not {}", shape.vote_ratio))?;
         for (slot, &count) in self.counts.iter().enumerate() {

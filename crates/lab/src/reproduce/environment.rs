@@ -42,7 +42,8 @@ pub(super) fn now() -> String {
 /// usual one, with years that begin in March so that the leap day comes last (Hinnant,
 /// "chrono-compatible low-level date algorithms").
 fn utc(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let days = seconds / 86_400 + 719_468;
+    let rest = seconds % 86_400;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);

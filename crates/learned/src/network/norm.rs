@@ -67,7 +67,8 @@ mod tests {
     fn output_has_mean_zero_and_variance_one() {
         let mut rng = Rng::new(1);
         let values: Vec<f32> = (0..64 * 3).map(|_| rng.symmetric(5.0) + 2.0).collect();
-        let (mut out, mut inverse) = (vec![0.0; values.len()], [0.0; 3]);
+        let mut out = vec![0.0; values.len()];
+        let mut inverse = [0.0; 3];
         forward(&values, 3, &mut out, &mut inverse);
         for lane in 0..3 {
             let column = || out.iter().skip(lane).step_by(3).map(|&v| f64::from(v));

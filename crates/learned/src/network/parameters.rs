@@ -193,7 +193,8 @@ mod tests {
             end = range.end;
         }
         assert_eq!(end, layout.len(3));
-        let (mut small, mut rng) = (Vec::new(), Rng::new(1));
+        let mut small = Vec::new();
+        let mut rng = Rng::new(1);
         layout.grow(&mut small, 1, &mut rng);
         let mut large = small.clone();
         layout.grow(&mut large, 3, &mut rng);

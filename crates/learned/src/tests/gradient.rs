@@ -65,7 +65,8 @@ impl Case {
         let context = Context { shape: *shape, config, layout, system: &system, codes };
         let mut work = Workspace::<LANES>::new(&context);
         let mut gradients = vec![0.0; parameters.len()];
-        let (mut losses, mut rng) = (Losses::default(), rng.clone());
+        let mut losses = Losses::default();
+        let mut rng = rng.clone();
         for part in parts {
             let part: Vec<&Sample> = part.iter().collect();
             let batch = self.samples.len();

@@ -55,7 +55,8 @@ impl Carrier {
         let next = envelopes.last().map_or(0, |received| received.envelope.seq + 1);
         let mut acks = Vec::with_capacity(envelopes.len());
         for received in &envelopes {
-            let (seq, checksum) = (received.envelope.seq, received.checksum);
+            let seq = received.envelope.seq;
+            let checksum = received.checksum;
             let message = PublishMessage::build()
                 .payload(received.bytes.to_vec().into())
                 .message_id(format!("{identity}/{seq}/{checksum:016x}/{:x}", self.attempt));

@@ -114,7 +114,8 @@ impl AboutJson {
         let Totals { items, weight, parts, unseen_items, unseen_unknown } = totals;
         let (items, weight) = range.map_or((items, Some(weight)), |(_, coverage)| (coverage.items, coverage.weight));
         let range = range.map(|(range, coverage)| RangeJson::new(range, coverage));
-        let (format, incarnations) = (format.to_string(), parts);
+        let format = format.to_string();
+        let incarnations = parts;
         Self { format, incarnations, items, weight, unseen_items, unseen_unknown, range, partitions }
     }
 }

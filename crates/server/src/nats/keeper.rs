@@ -124,8 +124,10 @@ impl Keeper {
     /// Opens a partition that we have taken, and reads it.
     fn begin(&mut self, partition: u32, lease: Lease) {
         tracing::info!(partition, fence = lease.fence, "this collector has taken a partition");
-        let (lease, stop) = (Arc::new(lease), Arc::new(watch::Sender::new(false)));
-        let (opener, told) = (self.opener.clone(), stop.subscribe());
+        let lease = Arc::new(lease);
+        let stop = Arc::new(watch::Sender::new(false));
+        let opener = self.opener.clone();
+        let told = stop.subscribe();
         let renewing = tokio::spawn(renew(partition, Arc::clone(&lease), Arc::clone(&stop)));
         let task = tokio::spawn(async move {
             if let Err(error) = opener.read(partition, &lease, told).await {

@@ -87,7 +87,8 @@ impl Leases {
     /// was first.
     pub async fn take(&self, partition: u32, owner: &str, term: u64, seen: u64) -> Result<Option<Lease>, SourceError> {
         let held = Held { owner: owner.into(), term };
-        let (key, value) = (key(partition), serde_json::to_vec(&held)?);
+        let key = key(partition);
+        let value = serde_json::to_vec(&held)?;
         let written = match seen {
             0 => match self.store.create(&key, value.into()).await {
                 Err(error) if error.kind() == CreateErrorKind::AlreadyExists => return Ok(None),

@@ -65,7 +65,8 @@ impl Opener {
 
     /// Takes a partition over, and reads it until it is told to stop or the lease is lost.
     async fn read(&self, number: u32, lease: &Arc<Lease>, stop: watch::Receiver<bool>) -> Result<(), StartError> {
-        let (opener, holding) = (self.clone(), Arc::clone(lease));
+        let opener = self.clone();
+        let holding = Arc::clone(lease);
         let opened = spawn_blocking(move || {
             let Self { places, settings, cores, .. } = &opener;
             let place = places.take_over(number, holding.fence);
@@ -75,7 +76,8 @@ impl Opener {
         let partition = opened.await.map_err(|error| StartError::Nats(error.to_string()))??;
         // Nobody else can have begun to copy what is removed here.
         if lease.confirm().await.is_ok() {
-            let (places, fence) = (self.places.clone(), lease.fence);
+            let places = self.places.clone();
+            let fence = lease.fence;
             if let Ok(Err(error)) = spawn_blocking(move || places.remove_before(number, fence)).await {
                 tracing::warn!(partition = number, %error, "the folder of the last owner could not be removed");
             }

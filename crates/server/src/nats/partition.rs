@@ -316,7 +316,8 @@ impl Partition {
         if self.noted.get() == self.position {
             return;
         }
-        let (noted, position) = (&mut self.noted, self.position);
+        let noted = &mut self.noted;
+        let position = self.position;
         if let Err(error) = tokio::task::block_in_place(|| noted.set(position)) {
             tracing::warn!(partition = self.source.number, %error, "how far was read could not be noted");
             return;

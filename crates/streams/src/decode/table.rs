@@ -126,7 +126,8 @@ impl Table {
             None if self.overlong => {}
             None => self.find_columns(out)?,
             Some(columns) => {
-                let (key, weight) = (columns.0[0], columns.1);
+                let key = columns.0[0];
+                let weight = columns.1;
                 let passed_over = self.overlong || first.unwrap_or_else(|| self.looks_like_header(key, weight, out));
                 let item = if passed_over { Ok(()) } else { self.item(&columns, out) };
                 self.columns = Some(columns);

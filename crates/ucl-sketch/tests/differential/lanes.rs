@@ -103,7 +103,8 @@ impl Run {
     }
 
     fn items(&self, random: &mut Random, left: u64, flat: bool) -> Vec<Item> {
-        let (mut items, mut left) = (Vec::new(), left);
+        let mut items = Vec::new();
+        let mut left = left;
         for _ in 0..random.spread(600) {
             let mut number = self.case.number(random);
             // A batch has keys of one length.
@@ -127,7 +128,8 @@ impl Run {
     fn refuse(&mut self, random: &mut Random) {
         let bytes = self.case.flat_bytes();
         let keys: Vec<u8> = (0..5).flat_map(|number| self.case.key(2 * number)).collect();
-        let (left, bad) = (MOST - self.truth.weight, random.below(5));
+        let left = MOST - self.truth.weight;
+        let bad = random.below(5);
         let mut weights = [1; 5];
         weights[random.below(5)] = random.pick(&[0, u64::MAX, left.saturating_add(1)]);
         let key = self.case.key(0);

@@ -43,8 +43,11 @@ fn bounds_hold_for_every_key_of_every_program() {
     }
     let wanted = setting("UCL_CHECKS").unwrap_or(CHECKS);
     let first = setting("PROPTEST_RNG_SEED").unwrap_or(0) << 32;
-    let (next, made, stop) = (AtomicU64::new(first), AtomicU64::new(0), AtomicBool::new(false));
-    let (failed, start) = (Mutex::new(None), Instant::now());
+    let next = AtomicU64::new(first);
+    let made = AtomicU64::new(0);
+    let stop = AtomicBool::new(false);
+    let failed = Mutex::new(None);
+    let start = Instant::now();
     let work = || {
         while !stop.load(Ordering::Relaxed) && made.load(Ordering::Relaxed) < wanted {
             let seed = next.fetch_add(1, Ordering::Relaxed);

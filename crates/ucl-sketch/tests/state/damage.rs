@@ -138,7 +138,8 @@ fn files() -> Vec<Vec<u8>> {
 
 #[test]
 fn mutated_files_do_no_harm() {
-    let (files, mut random) = (files(), Random::new(5));
+    let files = files();
+    let mut random = Random::new(5);
     assert!(files.iter().all(|file| try_load(file)));
     let (mut refused, mut past_the_checksums) = (0, 0);
     for round in 0..6_000 {
@@ -163,10 +164,13 @@ fn mutated_files_do_no_harm() {
 #[ignore = "takes as long as UCL_FUZZ_SECONDS says"]
 fn mutated_files_do_no_harm_for_long() {
     let seconds = std::env::var("UCL_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
-    let (start, mut corpus) = (std::time::Instant::now(), files());
+    let start = std::time::Instant::now();
+    let mut corpus = files();
     let seed = random_seed();
     let mut random = Random::new(seed);
-    let (mut rounds, mut accepted, first) = (0u64, 0u64, corpus.len());
+    let mut rounds = 0u64;
+    let mut accepted = 0u64;
+    let first = corpus.len();
     while start.elapsed().as_secs() < seconds {
         let mut bytes = corpus[random.below(corpus.len())].clone();
         mutate(&mut bytes, &corpus, &mut random);

@@ -78,7 +78,8 @@ impl<const N: usize> VotingFilter<N> {
     ///
     /// ```
     /// use ucl_data_plane::{HandedOn, HashSeed, HeavyPart, Offer, VotingFilter};
-    /// let (mut heavy, seed) = (VotingFilter::<4>::new(1, 1)?, HashSeed::new(1.into()));
+    /// let mut heavy = VotingFilter::<4>::new(1, 1)?;
+    /// let seed = HashSeed::new(1.into());
     /// let mut offer = |key: u32| {
     ///     let (key, mut handed_on) = (key.to_le_bytes(), HandedOn::NOTHING);
     ///     (heavy.offer(seed.hash(&key), &key, 1, &mut handed_on), handed_on)
