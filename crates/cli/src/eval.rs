@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use ucl_lab::plot::{check_name, plot};
 use ucl_lab::{
-    Experiment, Job, Method, Options, Recording, Registry, Row, Spread, Summary, Training, Unbounded, measure,
+    Experiment, Method, MethodRegistry, MethodRun, Options, Recording, Row, Spread, Summary, Training, Unbounded,
+    measure,
 };
 use ucl_sketch::{Base, Bytes, CounterBits, HeavyKind, ReportRule, Shape};
 use ucl_streams::Source;
@@ -179,7 +180,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(threads) = args.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }
-    let registry = Registry::standard();
+    let registry = MethodRegistry::standard();
     let spinner = Spinner::new();
     let result = measure_all(args, &registry, &spinner);
     spinner.clear();
@@ -202,7 +203,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-fn measure_all(args: &Args, registry: &Registry, spinner: &Spinner) -> anyhow::Result<(Recording, Vec<Row>)> {
+fn measure_all(args: &Args, registry: &MethodRegistry, spinner: &Spinner) -> anyhow::Result<(Recording, Vec<Row>)> {
     let methods = selected(args, registry)?;
     spinner.say("reading");
     let stream = read(args)?;
@@ -218,7 +219,7 @@ fn measure_all(args: &Args, registry: &Registry, spinner: &Spinner) -> anyhow::R
     };
     let jobs = experiment.jobs(stream.keys());
     let mut rows = Vec::with_capacity(jobs.len());
-    for (number, &Job { method, budget, seed }) in jobs.iter().enumerate() {
+    for (number, &MethodRun { method, budget, seed }) in jobs.iter().enumerate() {
         let name = method.name;
         let size = show::bytes(budget);
         spinner.say(format!("{} of {}: {name}, {size}, seed {seed}", number + 1, jobs.len()));
@@ -242,7 +243,7 @@ fn json(row: &Row) -> serde_json::Result<String> {
     serde_json::to_string(&Line { row, peak_resident_bytes: peak_resident_bytes() })
 }
 
-fn selected<'r>(args: &Args, registry: &'r Registry) -> anyhow::Result<Vec<&'r Method>> {
+fn selected<'r>(args: &Args, registry: &'r MethodRegistry) -> anyhow::Result<Vec<&'r Method>> {
     let mut names: Vec<&str> = args.method.iter().map(String::as_str).collect();
     if args.baselines {
         names.extend(registry.methods().iter().filter(|method| method.baseline).map(|method| method.name));
@@ -450,7 +451,7 @@ fn counter_bits(text: &str) -> Result<CounterBits, String> {
 }
 
 fn method_name(text: &str) -> Result<String, String> {
-    Registry::standard().select([text]).map(|_| text.to_owned()).map_err(|error| error.to_string())
+    MethodRegistry::standard().select([text]).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// Shapes other than the planners'.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ucl_lab::Registry;
+use ucl_lab::MethodRegistry;
 
 use crate::show;
 
@@ -15,7 +15,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let registry = Registry::standard();
+    let registry = MethodRegistry::standard();
     let longest = registry.methods().iter().map(|method| method.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for method in registry.methods() {

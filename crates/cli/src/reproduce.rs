@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context;
-use ucl_lab::Registry;
+use ucl_lab::MethodRegistry;
 use ucl_lab::reproduce::{Event, Extent, Reproduction, Scope, SpecResult, docs};
 use ucl_lab::specs::{self, Spec};
 
@@ -94,7 +94,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         _ => Extent::Full,
     };
     let workers = args.workers.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
-    let registry = Registry::standard();
+    let registry = MethodRegistry::standard();
     let reproduction = Reproduction {
         registry: &registry,
         specs,

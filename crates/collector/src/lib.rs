@@ -56,5 +56,5 @@ pub use collector::{Collector, Maintained};
 pub use range::{Coverage, TimeRange};
 pub use selection::{Selection, Streams};
 pub use settings::{CollectorError, CollectorSettings, Limits, Rejected};
-pub use slice::{Change, KeySeries, Point, Slice};
+pub use slice::{KeyChange, KeySeries, Point, Slice};
 pub use snapshot::{Answer, Part, Snapshot, Sum, Totals};

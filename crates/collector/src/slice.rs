@@ -43,7 +43,7 @@ pub struct KeySeries {
 
 /// A key in two ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct KeyChange {
     /// The key; its digest if the name never arrived.
     pub key: Vec<u8>,
     /// True if the key is known in full.
@@ -54,7 +54,7 @@ pub struct Change {
     pub after: Sum,
 }
 
-impl Change {
+impl KeyChange {
     /// Returns the second count minus the first.
     pub fn difference(&self) -> i128 {
         i128::from(self.after.count) - i128::from(self.before.count)
@@ -158,7 +158,7 @@ impl<'a> Slice<'a> {
 
     /// Returns the `n` keys whose counts differ most from those `before`, largest difference first;
     /// equal ones by key.
-    pub fn changes(&self, before: &Self, n: usize) -> Vec<Change> {
+    pub fn changes(&self, before: &Self, n: usize) -> Vec<KeyChange> {
         let ((were, lost), (are, found)) = (before.all(), self.all());
         let mut both: HashMap<&[u8], (u64, u64)> = HashMap::new();
         were.into_iter().for_each(|(key, count)| both.entry(key).or_default().0 = count);
@@ -171,23 +171,23 @@ impl<'a> Slice<'a> {
             named.select_nth_unstable_by(n, by_size);
             named.truncate(n);
         }
-        let full = |(key, _): (&[u8], (u64, u64))| Change {
+        let full = |(key, _): (&[u8], (u64, u64))| KeyChange {
             key: key.to_vec(),
             named: true,
             before: before.estimate(key),
             after: self.estimate(key),
         };
-        let mut changes: Vec<Change> = named.into_iter().map(full).collect();
+        let mut changes: Vec<KeyChange> = named.into_iter().map(full).collect();
         let mut unnamed: HashMap<Vec<u8>, [Sum; 2]> = HashMap::new();
         lost.into_iter().for_each(|Answer { key, sum, .. }| unnamed.entry(key).or_default()[0] = sum);
         found.into_iter().for_each(|Answer { key, sum, .. }| unnamed.entry(key).or_default()[1] = sum);
         changes.extend(
             unnamed
                 .into_iter()
-                .map(|(key, [before, after])| Change { key, named: false, before, after })
+                .map(|(key, [before, after])| KeyChange { key, named: false, before, after })
                 .filter(|change| change.difference() != 0),
         );
-        let size = |change: &Change| change.difference().unsigned_abs();
+        let size = |change: &KeyChange| change.difference().unsigned_abs();
         changes.sort_by(|a, b| (size(b), &a.key).cmp(&(size(a), &b.key)));
         changes.truncate(n);
         changes

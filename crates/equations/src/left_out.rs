@@ -37,7 +37,7 @@ use crate::rows::{Rows, row_product, split_row};
 
 /// System without one row.
 #[derive(Clone, Copy, Debug)]
-pub struct Part<'a> {
+pub struct LeftOut<'a> {
     /// Number of the row that was left out.
     pub row: usize,
     /// Arrangement of the remaining rows.
@@ -49,14 +49,14 @@ pub struct Part<'a> {
 }
 
 /// Returns the mean relative L1 residual on rows that were left out in turn: all rows, or those
-/// named. `estimate` decodes a [`Part`] into one value per column. Rows without mass are skipped;
+/// named. `estimate` decodes a [`LeftOut`] into one value per column. Rows without mass are skipped;
 /// the result is 0 if no row has mass.
 pub fn residual<E: From<Error>>(
     columns: &Columns,
     rows: Rows,
     y: &[f64],
     only: Option<&[usize]>,
-    mut estimate: impl FnMut(Part<'_>) -> Result<Vec<f64>, E>,
+    mut estimate: impl FnMut(LeftOut<'_>) -> Result<Vec<f64>, E>,
 ) -> Result<f64, E> {
     rows.check(columns)?;
     check_len("y", columns.counters(), y.len())?;
@@ -74,7 +74,7 @@ pub fn residual<E: From<Error>>(
             continue;
         }
         let (rest, seen) = split_row(columns, rows, row, y);
-        let part = Part { row, rows: Rows { rows: rows.rows - 1, ..rows }, columns: &rest, y: &seen };
+        let part = LeftOut { row, rows: Rows { rows: rows.rows - 1, ..rows }, columns: &rest, y: &seen };
         let x = estimate(part)?;
         check_len("the estimate", columns.len(), x.len())?;
         check_finite("the estimate", &x)?;

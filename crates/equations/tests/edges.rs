@@ -262,7 +262,7 @@ fn rows_are_checked() {
     let rows = Rows { rows: 2, width: 2 };
     let error = map::map(&crossed, rows, &[1.0; 4], &mut x[..1]).expect_err("order");
     assert_eq!(error.to_string(), "entry 0 of column 0 is counter 2, outside row 0");
-    let zeros = |part: left_out::Part<'_>| Ok::<_, Error>(vec![0.0; part.columns.len()]);
+    let zeros = |part: left_out::LeftOut<'_>| Ok::<_, Error>(vec![0.0; part.columns.len()]);
     let error = left_out::residual(&columns, rows, &[1.0; 4], Some(&[2]), zeros).expect_err("row");
     assert_eq!(error.to_string(), "row 2 of 2 cannot be left out");
     let mut single = Columns::ones(4, 1);
@@ -270,7 +270,7 @@ fn rows_are_checked() {
     assert!(left_out::residual(&single, Rows { rows: 1, width: 4 }, &[1.0; 4], None, zeros).is_err());
     assert_eq!(left_out::residual(&columns, rows, &[1.0; 4], Some(&[1]), zeros), Ok(1.0));
     assert_eq!(left_out::residual(&columns, rows, &[0.0; 4], None, zeros), Ok(0.0));
-    let short = |_: left_out::Part<'_>| Ok::<_, Error>(vec![0.0]);
+    let short = |_: left_out::LeftOut<'_>| Ok::<_, Error>(vec![0.0]);
     assert!(left_out::residual(&columns, rows, &[1.0; 4], None, short).is_err());
 }
 

@@ -12,7 +12,7 @@
 
 use rayon::prelude::*;
 use ucl_lab::predict::Scenario;
-use ucl_lab::{Options, Recording, Registry, experiment::measure_accuracy};
+use ucl_lab::{MethodRegistry, Options, Recording, experiment::measure_accuracy};
 use ucl_sketch::plan::{Request, bloom_hashes, plan};
 use ucl_sketch::{BloomKind, CounterBits, DecoderKind, KeyFormat, Mode, Shape};
 
@@ -111,7 +111,7 @@ fn measure(
         _ => ("ucl-delta", ucl_sketch::ReportRule::Generations),
     };
     let options = Options { shape: Some(shape), rule: Some(rule), interval: Some(interval), ..Options::default() };
-    let registry = Registry::standard();
+    let registry = MethodRegistry::standard();
     let method = registry.find(method).expect("a method of our own");
     let row = measure_accuracy(method, stream, scenario.memory, scenario.seed, &options).row;
     (row.aae.unwrap_or(f64::INFINITY), row.uplink_bytes_per_item.unwrap_or(f64::NAN))

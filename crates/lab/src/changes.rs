@@ -36,7 +36,7 @@ const WINDOWS: [u64; 4] = [1, 2, 4, 8];
 /// Change of the sketch in the middle of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub enum SketchChange {
     /// The hash functions are replaced.
     Rehash,
     /// The budget is doubled.
@@ -51,7 +51,7 @@ pub enum Change {
     Double,
 }
 
-impl Change {
+impl SketchChange {
     /// All changes.
     pub const ALL: [Self; 6] = [Self::Rehash, Self::Grow, Self::Shrink, Self::Reset, Self::ResetWarm, Self::Double];
 
@@ -102,7 +102,7 @@ pub struct ChangesOptions {
     /// Seed of every hash and random choice.
     pub seed: u64,
     /// Changes to measure.
-    pub changes: Vec<Change>,
+    pub changes: Vec<SketchChange>,
     /// Methods to measure.
     pub subjects: Vec<Subject>,
     /// Number of snapshots in a window of the learned decoder.
@@ -117,7 +117,7 @@ impl Default for ChangesOptions {
         Self {
             budget: 64 << 10,
             seed: 1,
-            changes: Change::ALL.to_vec(),
+            changes: SketchChange::ALL.to_vec(),
             subjects: vec![
                 Subject::Ucl(learned),
                 Subject::PaperColumns(learned),
@@ -137,7 +137,7 @@ pub struct ChangeRow {
     /// Name of the method.
     pub method: String,
     /// Change of the sketch.
-    pub change: Change,
+    pub change: SketchChange,
     /// Number of windows since the change; `None` before it.
     pub windows: Option<u64>,
     /// Number of items so far.
@@ -168,14 +168,14 @@ pub struct ChangeRow {
 ///
 /// ```
 /// use ucl_lab::Recording;
-/// use ucl_lab::changes::{Change, ChangesOptions, Subject, changes};
+/// use ucl_lab::changes::{SketchChange, ChangesOptions, Subject, changes};
 /// use ucl_sketch::DecoderKind;
 /// use ucl_streams::ReadOptions;
 ///
 /// let stream = Recording::read(&["zipf:1.1:40000:3000".parse()?], &ReadOptions::default())?;
 /// let options = ChangesOptions {
 ///     budget: 16 << 10,
-///     changes: vec![Change::Rehash],
+///     changes: vec![SketchChange::Rehash],
 ///     subjects: vec![Subject::Ucl(DecoderKind::Em), Subject::CountMin],
 ///     ..ChangesOptions::default()
 /// };
@@ -232,7 +232,7 @@ impl Parts {
 /// One method that goes through one change.
 struct Run<'a> {
     subject: Subject,
-    change: Change,
+    change: SketchChange,
     parts: &'a Parts,
     keys: KeyFormat,
     options: &'a ChangesOptions,
@@ -260,7 +260,7 @@ struct Plain {
 
 impl Plain {
     fn new(budget: usize) -> Result<Self, SystemError> {
-        let counters = CountMin::new(&ucl_zoo::Plan::new(budget, KeyFormat::Digest, 1))?;
+        let counters = CountMin::new(&ucl_zoo::RivalPlan::new(budget, KeyFormat::Digest, 1))?;
         Ok(Self { counters, seed: HashSeed::new(1.into()) })
     }
 
@@ -286,7 +286,7 @@ impl Plain {
 impl<'a> Run<'a> {
     fn new(
         subject: Subject,
-        change: Change,
+        change: SketchChange,
         parts: &'a Parts,
         keys: KeyFormat,
         options: &'a ChangesOptions,
@@ -340,31 +340,31 @@ impl<'a> Run<'a> {
             self.truth = ExactCounts::new();
         }
         let resized = match self.change {
-            Change::Grow => budget * 2,
+            SketchChange::Grow => budget * 2,
             _ => budget / 2,
         };
         match (self.change, &mut self.measured) {
-            (Change::Rehash, Measured::Ucl { sketch, .. }) => sketch.rehash(seed.into()).map_err(refused)?,
-            (Change::Rehash, Measured::CountMin { sketch, sound }) => {
+            (SketchChange::Rehash, Measured::Ucl { sketch, .. }) => sketch.rehash(seed.into()).map_err(refused)?,
+            (SketchChange::Rehash, Measured::CountMin { sketch, sound }) => {
                 sketch.rehash(seed);
                 *sound = false;
             }
-            (Change::Grow | Change::Shrink, Measured::Ucl { sketch, .. }) => {
+            (SketchChange::Grow | SketchChange::Shrink, Measured::Ucl { sketch, .. }) => {
                 sketch.resize(Bytes(resized)).map_err(refused)?;
             }
-            (Change::Grow | Change::Shrink, Measured::CountMin { .. }) => {
+            (SketchChange::Grow | SketchChange::Shrink, Measured::CountMin { .. }) => {
                 self.measured = build(self.subject, self.parts, self.keys, resized, self.options)?;
                 if let Measured::CountMin { sound, .. } = &mut self.measured {
                     *sound = false;
                 }
             }
-            (Change::Reset | Change::ResetWarm, Measured::Ucl { sketch, .. }) => {
-                sketch.reset(self.change == Change::ResetWarm);
+            (SketchChange::Reset | SketchChange::ResetWarm, Measured::Ucl { sketch, .. }) => {
+                sketch.reset(self.change == SketchChange::ResetWarm);
             }
-            (Change::Reset | Change::ResetWarm, Measured::CountMin { .. }) => {
+            (SketchChange::Reset | SketchChange::ResetWarm, Measured::CountMin { .. }) => {
                 self.measured = build(self.subject, self.parts, self.keys, budget, self.options)?;
             }
-            (Change::Double, _) => self.double()?,
+            (SketchChange::Double, _) => self.double()?,
         }
         Ok(())
     }

@@ -28,10 +28,10 @@ const BUCKET_QUERIES: usize = 20_000;
 /// Methods, budgets and seeds to measure.
 ///
 /// ```
-/// use ucl_lab::{Experiment, Options, Recording, Registry};
+/// use ucl_lab::{Experiment, Options, Recording, MethodRegistry};
 /// use ucl_streams::ReadOptions;
 ///
-/// let registry = Registry::standard();
+/// let registry = MethodRegistry::standard();
 /// let stream = Recording::read(&["zipf:1.1:20000:3000".parse()?], &ReadOptions::default())?;
 /// let experiment = Experiment {
 ///     methods: registry.select(["ucl-em", "cm"])?,
@@ -67,7 +67,7 @@ pub struct Measured {
 
 /// One run of one method.
 #[derive(Clone, Copy, Debug)]
-pub struct Job<'a> {
+pub struct MethodRun<'a> {
     /// Method to run.
     pub method: &'a Method,
     /// Budget in bytes.
@@ -78,7 +78,7 @@ pub struct Job<'a> {
 
 impl<'a> Experiment<'a> {
     /// Returns all runs for a stream with keys of this format, ordered by budget, method and seed.
-    pub fn jobs(&self, keys: KeyFormat) -> Vec<Job<'a>> {
+    pub fn jobs(&self, keys: KeyFormat) -> Vec<MethodRun<'a>> {
         let budgets = match self.options.shape {
             Some(shape) => vec![shape.memory(keys).total()],
             None => self.budgets.clone(),
@@ -86,7 +86,7 @@ impl<'a> Experiment<'a> {
         let mut jobs = Vec::new();
         for &budget in &budgets {
             for &method in &self.methods {
-                jobs.extend(self.seeds.iter().map(|&seed| Job { method, budget, seed }));
+                jobs.extend(self.seeds.iter().map(|&seed| MethodRun { method, budget, seed }));
             }
         }
         jobs
@@ -94,7 +94,7 @@ impl<'a> Experiment<'a> {
 
     /// Runs all methods. `each` receives every row when it is complete.
     pub fn run(&self, stream: &Recording, mut each: impl FnMut(&Row)) -> Vec<Row> {
-        let run = |job: Job<'_>| {
+        let run = |job: MethodRun<'_>| {
             let row = measure(job.method, stream, job.budget, job.seed, &self.options).row;
             each(&row);
             row
@@ -124,11 +124,11 @@ pub fn measure(method: &Method, stream: &Recording, budget: usize, seed: u64, op
 /// Runs one method once without measuring speeds, in a fraction of the time.
 ///
 /// ```
-/// use ucl_lab::{Options, Recording, Registry, experiment::measure_accuracy};
+/// use ucl_lab::{Options, Recording, MethodRegistry, experiment::measure_accuracy};
 /// use ucl_streams::ReadOptions;
 ///
 /// let stream = Recording::read(&["zipf:1.1:5000:1000".parse()?], &ReadOptions::default())?;
-/// let registry = Registry::standard();
+/// let registry = MethodRegistry::standard();
 /// let row = measure_accuracy(registry.find("cm")?, &stream, 8192, 1, &Options::default()).row;
 /// assert!(row.aae.is_some() && row.insert_mops.is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -9,21 +9,21 @@
 //! ```text
 //! Source -> Recording (stream + exact counts) -> Experiment: methods × budgets × seeds -> Row -> Summary -> table, plot
 //!                                                   |
-//!                                Registry: name -> Method -> Box<dyn System>
+//!                                MethodRegistry: name -> Method -> Box<dyn System>
 //! ```
 //!
-//! - [`System`] is the trait of a measured system. [`Registry`] finds systems by name; other crates
+//! - [`System`] is the trait of a measured system. [`MethodRegistry`] finds systems by name; other crates
 //!   can add their own.
 //! - [`Experiment`] runs them. [`Row`] is the result of one run, and [`plot`](mod@plot) draws rows.
 //! - [`specs`] has the experiments of the paper, one file each. [`reproduce`] runs them, stores and
 //!   resumes results, and writes the report.
 //!
 //! ```
-//! use ucl_lab::{Options, Recording, Registry, measure};
+//! use ucl_lab::{Options, Recording, MethodRegistry, measure};
 //! use ucl_streams::ReadOptions;
 //!
 //! let stream = Recording::read(&["zipf:1.1:20000:3000".parse()?], &ReadOptions::default())?;
-//! let registry = Registry::standard();
+//! let registry = MethodRegistry::standard();
 //! let measured = measure(registry.find("ucl-delta")?, &stream, 16 << 10, 1, &Options::default());
 //! println!("{}", measured.row.to_json());
 //! let system = measured.system.expect("16KB are enough");
@@ -50,9 +50,9 @@ mod summary;
 mod system;
 pub mod systems;
 
-pub use experiment::{Experiment, Job, Measured, measure};
+pub use experiment::{Experiment, Measured, MethodRun, measure};
 pub use recording::Recording;
-pub use registry::{Method, Registry, UnknownMethod};
+pub use registry::{Method, MethodRegistry, UnknownMethod};
 pub use row::{Row, Unbounded};
 pub use summary::{Spread, Summary};
 pub use system::{Answer, Extras, Options, Pass, Request, System, SystemError, Training};

@@ -11,7 +11,7 @@ use ucl_streams::{BatchBuf, ZipfKeys};
 
 use crate::experiment::measure_accuracy;
 use crate::recording::Recording;
-use crate::registry::{Registry, UnknownMethod};
+use crate::registry::{MethodRegistry, UnknownMethod};
 use crate::row::Row;
 use crate::system::Options;
 
@@ -107,7 +107,7 @@ impl Scenario {
             epochs: Some(self.epochs),
             ..Options::default()
         };
-        let registry = Registry::standard();
+        let registry = MethodRegistry::standard();
         Ok(measure_accuracy(registry.find(mode.method)?, stream, self.memory, self.seed, &options).row)
     }
 }

@@ -1,12 +1,12 @@
 //! Registry of methods by name.
 //!
-//! A crate with more systems offers its own list of [`Method`]s and [`Registry::extend`]s the
+//! A crate with more systems offers its own list of [`Method`]s and [`MethodRegistry::extend`]s the
 //! standard one:
 //!
 //! ```
-//! use ucl_lab::{Method, Registry, systems};
+//! use ucl_lab::{Method, MethodRegistry, systems};
 //!
-//! let mut registry = Registry::standard();
+//! let mut registry = MethodRegistry::standard();
 //! registry.extend([Method {
 //!     name: "cm-again",
 //!     about: "Count-Min under another name",
@@ -45,11 +45,11 @@ pub struct Method {
 
 /// Methods in the order in which they are listed.
 #[derive(Clone, Debug, Default)]
-pub struct Registry {
+pub struct MethodRegistry {
     methods: Vec<Method>,
 }
 
-impl Registry {
+impl MethodRegistry {
     /// Returns the methods of this crate.
     pub fn standard() -> Self {
         Self { methods: systems::methods() }

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use ucl_lab::plot::{plot, svg};
-use ucl_lab::{Experiment, Options, Recording, Registry, Row};
+use ucl_lab::{Experiment, MethodRegistry, Options, Recording, Row};
 use ucl_streams::ReadOptions;
 
 fn rows(budgets: &[usize]) -> Vec<Row> {
-    let registry = Registry::standard();
+    let registry = MethodRegistry::standard();
     let stream = Recording::read(&["zipf:1.1:4000:1000".parse().unwrap()], &ReadOptions::default()).unwrap();
     let experiment = Experiment {
         methods: registry.select(["ucl-em", "cm", "exact-map"]).unwrap(),

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ucl_lab::reproduce::{Event, Extent, ReproduceError, Reproduction, Scope, SpecResult, docs};
 use ucl_lab::specs::{self, Spec};
-use ucl_lab::{Registry, specs::ALL};
+use ucl_lab::{MethodRegistry, specs::ALL};
 
 /// Runs a slice; how many jobs were started, and what came of all.
 fn run(specs: Vec<&'static Spec>, out: &Path, resume: bool) -> (usize, Vec<SpecResult>) {
-    let registry = Registry::standard();
+    let registry = MethodRegistry::standard();
     let reproduction = Reproduction {
         registry: &registry,
         specs,
@@ -95,8 +95,8 @@ fn jobs_of_a_spec_have_names_of_their_own() {
 #[test]
 fn methods_that_nobody_has_are_named() {
     let folder = tempfile::tempdir().unwrap();
-    let mut registry = Registry::default();
-    registry.extend([*Registry::standard().find("cm").unwrap()]);
+    let mut registry = MethodRegistry::default();
+    registry.extend([*MethodRegistry::standard().find("cm").unwrap()]);
     let reproduction = Reproduction {
         registry: &registry,
         specs: vec![specs::find("accuracy-zipf").unwrap()],

@@ -1,7 +1,7 @@
 //! One table of cases × every method: guarantees hold against exact counts, in structures small
 //! enough to collide.
 
-use ucl_lab::{Experiment, Measured, Method, Options, Recording, Registry, Row, measure};
+use ucl_lab::{Experiment, Measured, Method, MethodRegistry, Options, Recording, Row, measure};
 use ucl_sketch::{Base, CounterBits, KeyFormat, Shape};
 use ucl_streams::{BatchBuf, ReadOptions};
 
@@ -42,7 +42,7 @@ fn run(method: &Method, stream: &Recording, options: &Options) -> Row {
 
 #[test]
 fn every_method_keeps_its_promises_on_every_stream() {
-    let registry = Registry::standard();
+    let registry = MethodRegistry::standard();
     for stream in &streams() {
         for method in registry.methods() {
             let row = run(method, stream, &quick());
@@ -82,7 +82,7 @@ fn every_method_keeps_its_promises_on_every_stream() {
 
 #[test]
 fn a_seed_fixes_everything_but_the_clock() {
-    let registry = Registry::standard();
+    let registry = MethodRegistry::standard();
     let stream = generated("zipf:1.1:6000:2000");
     for method in registry.methods() {
         let timeless = |seed| {
@@ -113,7 +113,7 @@ fn a_seed_fixes_everything_but_the_clock() {
 /// Each key is drawn as often as its share of the stream, whatever its length.
 #[test]
 fn samples_are_unbiased() {
-    let method = *Registry::standard().find("sample").unwrap();
+    let method = *MethodRegistry::standard().find("sample").unwrap();
     let key = |i: u64| vec![b'a' + (i % 4) as u8; 1 + 7 * (i % 4) as usize];
     let stream = recorded("lengths", (0..40_000u64).map(|i| (key(i * i % 9_973), 1 + i % 3)));
     let weight: u64 = stream.truth().iter().map(|(_, count)| count).sum();
@@ -131,7 +131,7 @@ fn samples_are_unbiased() {
 
 #[test]
 fn sent_keys_are_counted_byte_by_byte() {
-    let method = *Registry::standard().find("send-keys").unwrap();
+    let method = *MethodRegistry::standard().find("send-keys").unwrap();
     let sent = |stream: &Recording| run(&method, stream, &quick()).uplink_bytes;
     let key = |i: u64| vec![b'x'; 1 + i as usize % 3];
     assert_eq!(sent(&recorded("plain", (0..6).map(|i| (key(i), 1)))), Some(12));
@@ -140,7 +140,7 @@ fn sent_keys_are_counted_byte_by_byte() {
 
 #[test]
 fn the_last_epoch_is_sent_once() {
-    let method = *Registry::standard().find("ucl-delta").unwrap();
+    let method = *MethodRegistry::standard().find("ucl-delta").unwrap();
     let snapshots = |items: u64, interval| {
         let options = Options { interval: Some(interval), ..quick() };
         run(&method, &generated(&format!("zipf:1.1:{items}:500")), &options).snapshots
@@ -152,7 +152,7 @@ fn the_last_epoch_is_sent_once() {
 
 #[test]
 fn the_learned_decoder_says_who_answered_for_it() {
-    let method = *Registry::standard().find("ucl-learned").unwrap();
+    let method = *MethodRegistry::standard().find("ucl-learned").unwrap();
     let stream = generated("zipf:1.1:3000:500");
     let trained = measure(&method, &stream, BUDGET, 1, &quick());
     assert_eq!((trained.row.answered_by, trained.row.train_epochs), (None, Some(2)));
@@ -163,7 +163,7 @@ fn the_learned_decoder_says_who_answered_for_it() {
 
 #[test]
 fn what_cannot_run_says_why() {
-    let registry = Registry::standard();
+    let registry = MethodRegistry::standard();
     let stream = generated("zipf:1.1:1000:100");
     let error = |name: &str, budget, options: &Options| {
         let Measured { row, system } = measure(registry.find(name).unwrap(), &stream, budget, 1, options);
@@ -188,14 +188,14 @@ fn what_cannot_run_says_why() {
 fn plain_sketches_say_when_a_counter_overflows() {
     let stream = recorded("heavy", (0..4u64).map(|_| (b"key!".to_vec(), 1 << 31)));
     for name in ["cm", "cs"] {
-        let row = run(Registry::standard().find(name).unwrap(), &stream, &quick());
+        let row = run(MethodRegistry::standard().find(name).unwrap(), &stream, &quick());
         assert_eq!(row.error.as_deref(), Some("a 32-bit counter overflowed: the stream is too heavy for this method"));
     }
 }
 
 #[test]
 fn a_shape_by_hand_is_the_others_budget() {
-    let registry = Registry::standard();
+    let registry = MethodRegistry::standard();
     let shape = Shape { slots: 100, width: 128, counter_bits: CounterBits::B8, ..Shape::PAPER_64KB };
     let stream = generated("zipf:1.1:5000:2000");
     let experiment = Experiment {
@@ -216,7 +216,7 @@ fn a_shape_by_hand_is_the_others_budget() {
 
 #[test]
 fn all_leaves_the_yardsticks_out() {
-    let registry = Registry::standard();
+    let registry = MethodRegistry::standard();
     let names = |asked: &[&str]| -> Vec<&str> {
         registry.select(asked.iter().copied()).unwrap().iter().map(|method| method.name).collect()
     };

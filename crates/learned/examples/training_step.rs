@@ -11,9 +11,9 @@
 use std::time::Instant;
 
 use ucl_equations::Columns;
-use ucl_learned::{Cancel, Config, Problem, Shape, Snapshot, Solver, TrainBudget};
+use ucl_learned::{Cancel, Config, CounterGrid, Problem, Snapshot, Solver, TrainBudget};
 
-const SHAPE: Shape = Shape { rows: 4, width: 1024 };
+const SHAPE: CounterGrid = CounterGrid { rows: 4, width: 1024 };
 const BATCH: usize = 32;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -4,7 +4,7 @@
 //! feature. None of them can run, because no value can be made.
 
 use crate::checkpoint::{CheckpointError, Contents};
-use crate::config::{Config, ConfigError, Shape};
+use crate::config::{Config, ConfigError, CounterGrid};
 use crate::problem::{Problem, ProblemError};
 use crate::training::{Cancel, TrainBudget, TrainReport};
 
@@ -21,7 +21,7 @@ pub struct Encoded(Never);
 
 impl Solver {
     /// Returns [`ConfigError::NotBuilt`].
-    pub fn new(_: Shape, _: Config, _: u64) -> Result<Self, ConfigError> {
+    pub fn new(_: CounterGrid, _: Config, _: u64) -> Result<Self, ConfigError> {
         Err(ConfigError::NotBuilt)
     }
 
@@ -31,7 +31,7 @@ impl Solver {
     }
 
     /// Returns the shape of the sketch.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> CounterGrid {
         match self.0 {}
     }
 
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn there_is_no_solver_and_the_message_says_what_to_do() {
-        let error = Solver::new(Shape { rows: 2, width: 8 }, Config::default(), 1).unwrap_err();
+        let error = Solver::new(CounterGrid { rows: 2, width: 8 }, Config::default(), 1).unwrap_err();
         assert_eq!(error, ConfigError::NotBuilt);
         assert!(error.to_string().contains("feature `learned`"), "{error}");
         let error = Solver::from_safetensors(&[]).unwrap_err();

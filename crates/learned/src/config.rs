@@ -3,20 +3,20 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Shape of the sketch: `rows` rows of `width` counters. A counter has the index `row * width +
+/// Counters of the sketch: `rows` rows of `width` counters. A counter has the index `row * width +
 /// column`.
 ///
 /// A sketch without rows (FlowRadar) has `rows = 1`; how many counters a key touches is the
 /// columns' affair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct CounterGrid {
     /// Number of rows `d`.
     pub rows: usize,
     /// Number of counters in a row `w`.
     pub width: usize,
 }
 
-impl Shape {
+impl CounterGrid {
     /// Number of all counters, `d · w`.
     pub fn counters(&self) -> usize {
         self.rows * self.width
@@ -114,7 +114,7 @@ impl Config {
 }
 
 #[cfg(any(test, feature = "network"))]
-impl Shape {
+impl CounterGrid {
     /// Checks that the shape is one that a network can be built for.
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         check_size("rows", self.rows)?;
@@ -195,7 +195,7 @@ mod tests {
         assert!(message(Config { lambda: f32::NAN, ..base() }).starts_with("lambda is NaN"));
         assert!(message(Config { learning_rate: 0.0, ..base() }).starts_with("learning_rate is 0"));
         assert!(message(Config { raised_share: 1.5, ..base() }).contains("raised_share is 1.5"));
-        let huge = Shape { rows: 1 << 20, width: 1 << 20 };
+        let huge = CounterGrid { rows: 1 << 20, width: 1 << 20 };
         assert!(huge.validate().unwrap_err().to_string().starts_with("rows * width"));
     }
 }

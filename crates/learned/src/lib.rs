@@ -85,6 +85,8 @@ mod adam;
 mod checkpoint;
 mod config;
 #[cfg(feature = "network")]
+mod division;
+#[cfg(feature = "network")]
 mod kernels;
 #[cfg(feature = "network")]
 mod loss;
@@ -95,14 +97,12 @@ mod network;
 mod normalise;
 mod outputs;
 #[cfg(feature = "network")]
-mod plan;
+mod prepared;
 mod problem;
 #[cfg(feature = "network")]
 mod rng;
 #[cfg(feature = "network")]
 mod solver;
-#[cfg(feature = "network")]
-mod system;
 #[cfg(all(test, feature = "network"))]
 mod tests;
 #[cfg(feature = "network")]
@@ -114,7 +114,7 @@ mod transform;
 #[cfg(not(feature = "network"))]
 pub use absent::{Encoded, Solver};
 pub use checkpoint::{CheckpointError, Contents};
-pub use config::{Config, ConfigError, MAX_PARAMETERS, MAX_SIZE, Shape};
+pub use config::{Config, ConfigError, CounterGrid, MAX_PARAMETERS, MAX_SIZE};
 pub use normalise::scale;
 pub use outputs::Outputs;
 pub use problem::{Problem, ProblemError, Snapshot};

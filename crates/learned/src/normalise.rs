@@ -12,18 +12,18 @@
 //! cancel a frequency in every row: there the scale does not bound `x`, and a frequency above it is
 //! cut to it.
 
-use crate::config::Shape;
+use crate::config::CounterGrid;
 
 /// Returns the scale of one snapshot, or 0 if a row is empty and there is nothing to decode.
 ///
 /// ```
-/// use ucl_learned::{Shape, scale};
+/// use ucl_learned::{CounterGrid, scale};
 ///
-/// let shape = Shape { rows: 2, width: 3 };
+/// let shape = CounterGrid { rows: 2, width: 3 };
 /// assert_eq!(scale(shape, &[1.0, 9.0, 2.0, /**/ 0.0, -7.0, 5.0]), 7.0);
 /// assert_eq!(scale(shape, &[0.0; 6]), 0.0);
 /// ```
-pub fn scale(shape: Shape, counters: &[f64]) -> f64 {
+pub fn scale(shape: CounterGrid, counters: &[f64]) -> f64 {
     let row_max = |row: &[f64]| row.iter().fold(0.0f64, |max, c| max.max(c.abs()));
     counters.chunks_exact(shape.width).map(row_max).reduce(f64::min).unwrap_or(0.0)
 }

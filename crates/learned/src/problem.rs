@@ -3,7 +3,7 @@
 use thiserror::Error;
 use ucl_equations::Columns;
 
-use crate::config::Shape;
+use crate::config::CounterGrid;
 
 /// Counters at one cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,7 +88,7 @@ pub enum ProblemError {
 
 impl Problem<'_> {
     /// Checks that the problem is consistent and fits a network over `shape`.
-    pub fn validate(&self, shape: Shape) -> Result<(), ProblemError> {
+    pub fn validate(&self, shape: CounterGrid) -> Result<(), ProblemError> {
         let columns = self.columns.counters();
         if columns != shape.counters() {
             return Err(ProblemError::Columns { columns, rows: shape.rows, width: shape.width });
@@ -122,16 +122,16 @@ mod tests {
 
     #[test]
     fn errors_say_what_does_not_fit() {
-        let shape = Shape { rows: 1, width: 4 };
+        let shape = CounterGrid { rows: 1, width: 4 };
         let mut columns = Columns::ones(4, 1);
         columns.push(&[2]);
         let counters = [0.0, 0.0, f64::NAN, 0.0];
         let window = [Snapshot { counters: &counters[..], interval_weight: 1.0 }];
         let good = Problem { columns: &columns, hot: &[false], window: &[], smallest_weight: 1.0 };
         good.validate(shape).unwrap();
-        let message = |p: Problem<'_>, s: Shape| p.validate(s).unwrap_err().to_string();
+        let message = |p: Problem<'_>, s: CounterGrid| p.validate(s).unwrap_err().to_string();
         assert_eq!(
-            message(good, Shape { rows: 2, width: 4 }),
+            message(good, CounterGrid { rows: 2, width: 4 }),
             "columns over 4 counters, but the network was built for 2 rows of 4"
         );
         assert_eq!(message(Problem { hot: &[], ..good }, shape), "0 hot flags for 1 columns");

@@ -1,25 +1,25 @@
 //! The solver: weights, optimiser and random state, and the use of the network once trained.
 
 use crate::adam::Adam;
-use crate::config::{Config, ConfigError, MAX_PARAMETERS, Shape};
+use crate::config::{Config, ConfigError, CounterGrid, MAX_PARAMETERS};
 use crate::kernels::sigmoid_scaled;
 use crate::matmul::{Into, View, ViewMut, matmul};
 use crate::network::embedding::{Codes, Embedding};
 use crate::network::encoder::Encoding;
 use crate::network::parameters::Layout;
 use crate::normalise::scale;
+use crate::prepared::normalised;
 use crate::problem::ProblemError;
 use crate::rng::Rng;
-use crate::system::normalised;
 
 /// Learned solver `D: y -> x` of one sketch.
 ///
 /// ```
 /// use ucl_equations::Columns;
-/// use ucl_learned::{Cancel, Config, Problem, Shape, Snapshot, Solver, TrainBudget};
+/// use ucl_learned::{Cancel, Config, Problem, CounterGrid, Snapshot, Solver, TrainBudget};
 ///
 /// // Three keys in a sketch of two rows of two counters: y = A x with x = (6, 1, 1).
-/// let shape = Shape { rows: 2, width: 2 };
+/// let shape = CounterGrid { rows: 2, width: 2 };
 /// let mut columns = Columns::ones(4, 2);
 /// for key in [[0, 2], [1, 2], [1, 3]] {
 ///     columns.push(&key);
@@ -42,7 +42,7 @@ use crate::system::normalised;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Solver {
-    pub(crate) shape: Shape,
+    pub(crate) shape: CounterGrid,
     pub(crate) config: Config,
     pub(crate) layout: Layout,
     pub(crate) parameters: Vec<f32>,
@@ -67,7 +67,7 @@ impl Encoded {
 
 impl Solver {
     /// Creates a network with random weights. `seed` determines them and all later random choices.
-    pub fn new(shape: Shape, config: Config, seed: u64) -> Result<Self, ConfigError> {
+    pub fn new(shape: CounterGrid, config: Config, seed: u64) -> Result<Self, ConfigError> {
         shape.validate()?;
         config.validate()?;
         let layout = Layout::new(shape, &config);
@@ -86,7 +86,7 @@ impl Solver {
     }
 
     /// Returns the shape of the sketch.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> CounterGrid {
         self.shape
     }
 

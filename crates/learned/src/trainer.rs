@@ -5,9 +5,9 @@ use std::time::Instant;
 use crate::adam::Adam;
 use crate::loss::{Context, Workspace, add_gradient};
 use crate::outputs::Outputs;
+use crate::prepared::{PreparedColumns, Sample, normalise_window};
 use crate::problem::{Problem, ProblemError};
 use crate::solver::Solver;
-use crate::system::{Sample, System, normalise_window};
 use crate::training::{Cancel, EpochReport, Keep, Losses, Stop, TrainBudget, TrainReport};
 
 /// A network that collapses is trained again from other weights, so often at most.
@@ -42,7 +42,7 @@ impl Solver {
         let samples = normalise_window(self.shape, problem);
         let newest = problem.window.last().filter(|_| !samples.is_empty() && !problem.columns.is_empty());
         let Some(newest) = newest else { return Ok(TrainReport::of(Stop::Nothing)) };
-        let system = System::new(self.shape, problem.columns, problem.hot);
+        let system = PreparedColumns::new(self.shape, problem.columns, problem.hot);
         let mut restarts = 0;
         loop {
             self.grow(system.keys);
@@ -78,7 +78,7 @@ impl Solver {
 
     fn run<const LANES: usize>(
         &mut self,
-        system: &System<'_>,
+        system: &PreparedColumns<'_>,
         samples: &[Sample],
         budget: TrainBudget,
         cancel: &Cancel,

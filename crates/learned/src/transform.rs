@@ -17,7 +17,7 @@
 //! `z` is a target, so no gradient flows through it, and it is cheap: it is computed again wherever
 //! it is needed instead of being stored.
 
-use crate::system::Sample;
+use crate::prepared::Sample;
 
 /// The transformation's numbers for each sample of a batch.
 pub(crate) struct Transform<const LANES: usize> {

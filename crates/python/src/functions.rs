@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use ucl_lab::experiment::measure_accuracy;
 use ucl_lab::predict::{Mode, Scenario};
-use ucl_lab::{Recording, Registry, Row};
+use ucl_lab::{MethodRegistry, Recording, Row};
 use ucl_sketch::{Epochs, KeyFormat, UclSketch};
 use ucl_streams::{BatchBuf, Format, OnError, ReadOptions, Source, read};
 
@@ -95,7 +95,7 @@ pub fn evaluate(
     interrupt::long(py, |stop| {
         let stream = recording(&column, weights.as_deref(), keys.as_ref())?;
         run(&methods, &budgets, stop, |method, memory| {
-            let registry = Registry::standard();
+            let registry = MethodRegistry::standard();
             Ok(measure_accuracy(registry.find(method)?, &stream, memory, seed, &ucl_lab::Options::default()).row)
         })
     })
@@ -104,7 +104,7 @@ pub fn evaluate(
 /// The methods of these modes by their names in the lab.
 fn methods(modes: Option<Vec<String>>) -> Result<Vec<&'static str>, Error> {
     let modes = modes.unwrap_or_else(|| MODES.map(str::to_owned).to_vec());
-    let registry = Registry::standard();
+    let registry = MethodRegistry::standard();
     let find = |mode: &String| {
         let ours = registry.find(&format!("ucl-{mode}"));
         Ok(ours.or_else(|_| registry.find(mode))?.name)

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::collect::{Collector, Consumer, Halt};
 use crate::content::{self, Look};
-use crate::decode::{self, Decode, Window};
+use crate::decode::{self, Decode, ReadWindow};
 use crate::error::{ReadError, ReadErrorKind};
 #[cfg(feature = "parquet")]
 use crate::format::Format;
@@ -202,7 +202,7 @@ fn pump(
                 _ => recognised = true,
             }
         }
-        let used = decoder.decode(Window { bytes: &window[..filled], offset, end }, out)?;
+        let used = decoder.decode(ReadWindow { bytes: &window[..filled], offset, end }, out)?;
         let plain = opened.packing == Packing::Plain;
         out.mark = (plain && decoder.can_start_here()).then_some(offset + used as u64);
         out.flush()?;

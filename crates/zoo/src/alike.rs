@@ -15,7 +15,7 @@ use ucl_data_plane::{KeyHash, Memory};
 use crate::error::Error;
 use crate::learned::Rest;
 use crate::paper;
-use crate::plan::{Plan, ROWS};
+use crate::plan::{ROWS, RivalPlan};
 use crate::rival::Sketch;
 use crate::rng::Rng;
 
@@ -100,7 +100,7 @@ pub struct AlikeCountSketch(AlikeRows);
 
 impl AlikeCountSketch {
     /// Creates a sketch that fills the budget.
-    pub fn new(plan: &Plan<'_>) -> Result<Self, Error> {
+    pub fn new(plan: &RivalPlan<'_>) -> Result<Self, Error> {
         let width = match plan.paper_column()? {
             Some(column) => paper::WIDTH[column],
             None => plan.fit(plan.budget, 4 * ROWS, 1, 0)?,
@@ -144,7 +144,7 @@ mod tests {
     fn rows_that_sign_alike_add_up_what_should_cancel() {
         let mut sums = [Vec::new(), Vec::new()];
         for seed in 0..40 {
-            let mut sketch = AlikeCountSketch::new(&Plan::new(1 << 10, KeyFormat::Fixed(4), seed)).unwrap();
+            let mut sketch = AlikeCountSketch::new(&RivalPlan::new(1 << 10, KeyFormat::Fixed(4), seed)).unwrap();
             let hash = HashSeed::new(u128::from(seed).into());
             let keys: Vec<[u8; 4]> = (0..1_000u32).map(u32::to_le_bytes).collect();
             keys.iter().for_each(|key| sketch.insert(key, hash.hash(key), 1).unwrap());

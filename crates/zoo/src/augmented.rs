@@ -25,7 +25,7 @@
 use ucl_data_plane::{HashSeed, KeyHash, Memory};
 
 use crate::error::Error;
-use crate::plan::{Plan, ROWS};
+use crate::plan::{ROWS, RivalPlan};
 use crate::rival::Sketch;
 use crate::rows::UnsignedRows;
 
@@ -47,7 +47,7 @@ pub struct AugmentedSketch<const N: usize> {
 
 impl<const N: usize> AugmentedSketch<N> {
     /// Creates a filter, and a sketch that fills the rest of the budget. The paper gives no shape.
-    pub fn new(plan: &Plan<'_>) -> Result<Self, Error> {
+    pub fn new(plan: &RivalPlan<'_>) -> Result<Self, Error> {
         plan.paper_column()?;
         let filter = FILTER_SLOTS * (N + 8);
         let width = plan.fit(plan.budget.saturating_sub(filter), 4 * ROWS, 1, filter)?;

@@ -13,8 +13,8 @@ use crate::hist;
 use crate::keyed::Keyed;
 use crate::learned::{AlikeLearnedCountSketch, LearnedCountMin, LearnedCountSketch};
 use crate::lss::LocalitySensitiveSketch;
-use crate::nitro::{EPSILON, Mode, NitroSketch, RARELY};
-use crate::plan::Plan;
+use crate::nitro::{EPSILON, NitroSketch, RARELY, SamplingMode};
+use crate::plan::RivalPlan;
 use crate::pr::PrSketch;
 use crate::rival::Rival;
 use crate::seq::{Layout, SeqSketch};
@@ -38,7 +38,7 @@ pub struct Entry {
     build: Build,
 }
 
-/// Knowledge of the stream that a system needs ([`Plan::knowledge`]).
+/// Knowledge of the stream that a system needs ([`RivalPlan::knowledge`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Oracle {
     /// No knowledge.
@@ -89,18 +89,18 @@ const COUNT_MIN: Guarantees = Guarantees {
 const COUNT_SKETCH: Guarantees =
     Guarantees { unbiased: true, weights_repeat: true, mergeable: true, bounded: true, ..EXACT_IF_AMPLE };
 
-type Build = fn(&Plan<'_>) -> Result<Box<dyn Rival>, Error>;
+type Build = fn(&RivalPlan<'_>) -> Result<Box<dyn Rival>, Error>;
 
 impl Entry {
     /// Builds the system.
     ///
     /// ```
     /// use ucl_data_plane::KeyFormat;
-    /// use ucl_zoo::{Plan, find};
-    /// let error = find("cs").unwrap().build(&Plan::new(15, KeyFormat::Fixed(4), 1)).err().unwrap();
+    /// use ucl_zoo::{RivalPlan, find};
+    /// let error = find("cs").unwrap().build(&RivalPlan::new(15, KeyFormat::Fixed(4), 1)).err().unwrap();
     /// assert_eq!(error.to_string(), "a budget of 15 bytes is too small: at least 16 are needed");
     /// ```
-    pub fn build(&self, plan: &Plan<'_>) -> Result<Box<dyn Rival>, Error> {
+    pub fn build(&self, plan: &RivalPlan<'_>) -> Result<Box<dyn Rival>, Error> {
         // Every system fills its budget: where the system has not so much memory, this is an error
         // and no abort.
         reserve(&mut Vec::<u8>::new(), plan.budget)?;
@@ -121,7 +121,7 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 /// A builder: the same expression for each of the four sizes in which keys sit in a slot.
 macro_rules! build {
     ($plan:ident, $n:ident => $sketch:expr) => {{
-        fn build($plan: &Plan<'_>) -> Result<Box<dyn Rival>, Error> {
+        fn build($plan: &RivalPlan<'_>) -> Result<Box<dyn Rival>, Error> {
             macro_rules! of_size {
                 ($size:literal) => {{
                     #[allow(dead_code, reason = "systems that hold no keys need no size")]
@@ -209,7 +209,7 @@ pub const ENTRIES: &[Entry] = &[
         guarantees: EXACT_IF_AMPLE,
         oracle: Oracle::None,
         variant: false,
-        build: build!(plan, N => NitroSketch::new(plan, Mode::AlwaysCorrect { shift: RARELY, epsilon: EPSILON })),
+        build: build!(plan, N => NitroSketch::new(plan, SamplingMode::AlwaysCorrect { shift: RARELY, epsilon: EPSILON })),
     },
     Entry {
         name: "lcm",
@@ -281,7 +281,7 @@ pub const ENTRIES: &[Entry] = &[
         guarantees: Guarantees { exact_if_ample: false, ..EXACT_IF_AMPLE },
         oracle: Oracle::None,
         variant: true,
-        build: build!(plan, N => NitroSketch::new(plan, Mode::AlwaysLineRate { updates: 1 << 20, shift: RARELY })),
+        build: build!(plan, N => NitroSketch::new(plan, SamplingMode::AlwaysLineRate { updates: 1 << 20, shift: RARELY })),
     },
     Entry {
         name: "cs-alike",

@@ -18,9 +18,9 @@
 //!
 //! ```
 //! use ucl_data_plane::{HashSeed, KeyFormat};
-//! use ucl_zoo::{Plan, Sketch, count_min::CountMin};
+//! use ucl_zoo::{RivalPlan, Sketch, count_min::CountMin};
 //!
-//! let mut sketch = CountMin::<false>::new(&Plan::new(64, KeyFormat::Fixed(4), 1))?; // 4 rows of 4
+//! let mut sketch = CountMin::<false>::new(&RivalPlan::new(64, KeyFormat::Fixed(4), 1))?; // 4 rows of 4
 //! let key = 7u32.to_le_bytes();
 //! let seed = HashSeed::new(1.into());
 //! sketch.insert(&key, seed.hash(&key), 5)?;
@@ -32,7 +32,7 @@ use ucl_data_plane::{KeyHash, Memory};
 
 use crate::error::Error;
 use crate::paper;
-use crate::plan::{Plan, ROWS};
+use crate::plan::{ROWS, RivalPlan};
 use crate::rival::Sketch;
 use crate::rows::UnsignedRows;
 
@@ -44,7 +44,7 @@ pub struct CountMin<const CONSERVATIVE: bool> {
 
 impl<const CONSERVATIVE: bool> CountMin<CONSERVATIVE> {
     /// Creates a sketch that fills the budget.
-    pub fn new(plan: &Plan<'_>) -> Result<Self, Error> {
+    pub fn new(plan: &RivalPlan<'_>) -> Result<Self, Error> {
         let width = match plan.paper_column()? {
             Some(column) => paper::WIDTH[column],
             None => plan.fit(plan.budget, 4 * ROWS, 1, 0)?,

@@ -22,7 +22,7 @@ use ucl_data_plane::{KeyHash, Memory};
 
 use crate::error::Error;
 use crate::paper;
-use crate::plan::{Plan, ROWS};
+use crate::plan::{ROWS, RivalPlan};
 use crate::rival::Sketch;
 use crate::rows::SignedRows;
 
@@ -35,7 +35,7 @@ pub struct CountSketch {
 
 impl CountSketch {
     /// Creates a sketch that fills the budget.
-    pub fn new(plan: &Plan<'_>) -> Result<Self, Error> {
+    pub fn new(plan: &RivalPlan<'_>) -> Result<Self, Error> {
         let width = match plan.paper_column()? {
             Some(column) => paper::WIDTH[column],
             None => plan.fit(plan.budget, 4 * ROWS, 1, 0)?,

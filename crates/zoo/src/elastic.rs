@@ -29,7 +29,7 @@ use ucl_data_plane::{HashSeed, KeyHash, Memory};
 
 use crate::error::Error;
 use crate::paper;
-use crate::plan::Plan;
+use crate::plan::RivalPlan;
 use crate::rival::Sketch;
 use crate::rows::UnsignedRows;
 
@@ -102,7 +102,7 @@ impl Light {
 
 impl<const N: usize> ElasticSketch<N> {
     /// Creates a sketch as published, or with the paper's shape.
-    pub fn new(plan: &Plan<'_>) -> Result<Self, Error> {
+    pub fn new(plan: &RivalPlan<'_>) -> Result<Self, Error> {
         let (buckets, entries, light) = match plan.paper_column()? {
             Some(column) => {
                 let (buckets, entries) = paper::ELASTIC[column];

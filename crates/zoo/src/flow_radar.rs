@@ -31,7 +31,7 @@ use ucl_data_plane::{BloomFilter, BloomKind, HashSeed, KeyHash, Memory};
 
 use crate::error::Error;
 use crate::paper;
-use crate::plan::{Plan, ROWS};
+use crate::plan::{ROWS, RivalPlan};
 use crate::rival::{Cost, Sketch};
 
 /// Percent of the budget for the Bloom filter.
@@ -64,7 +64,7 @@ struct Decoded<const N: usize> {
 
 impl<const N: usize> FlowRadar<N> {
     /// Creates a table that fills the budget.
-    pub fn new(plan: &Plan<'_>) -> Result<Self, Error> {
+    pub fn new(plan: &RivalPlan<'_>) -> Result<Self, Error> {
         let cell = N + 8;
         let (width, bloom) = match plan.paper_column()? {
             Some(column) => {

@@ -5,7 +5,7 @@ use std::any::Any;
 use ucl_data_plane::{HashSeed, InsertError, KeyFormat, Memory, add_weight, joint_weight};
 
 use crate::error::Error;
-use crate::plan::{Plan, identity};
+use crate::plan::{RivalPlan, identity};
 use crate::rival::{Cost, Rival, Sketch};
 
 /// Checks and hashes each item once, and passes it to a [`Sketch`].
@@ -18,7 +18,7 @@ pub struct Keyed<const N: usize, S> {
 
 impl<const N: usize, S: Sketch<N>> Keyed<N, S> {
     /// Creates a system for the plan's keys.
-    pub fn new(plan: &Plan<'_>, sketch: S) -> Self {
+    pub fn new(plan: &RivalPlan<'_>, sketch: S) -> Self {
         Self { format: plan.keys, seed: plan.hash_seed(), weight: 0, sketch }
     }
 

@@ -33,7 +33,7 @@ use crate::alike::AlikeRows;
 use crate::error::Error;
 use crate::oracle::{Regression, Rnn};
 use crate::paper;
-use crate::plan::{Knowledge, Plan, ROWS, identity};
+use crate::plan::{Knowledge, ROWS, RivalPlan, identity};
 use crate::rival::Sketch;
 use crate::rows::{SignedRows, UnsignedRows};
 
@@ -69,7 +69,7 @@ enum Oracle {
 impl<const N: usize, R: Rest> LearnedSketch<N, R> {
     /// Creates a sketch with an ideal oracle, which gives the first keys of [`Knowledge::Ranking`]
     /// a bucket each.
-    pub fn ideal(plan: &Plan<'_>) -> Result<Self, Error> {
+    pub fn ideal(plan: &RivalPlan<'_>) -> Result<Self, Error> {
         let Some(Knowledge::Ranking(ranking)) = plan.knowledge else { return Err(Error::NeedsRanking) };
         let mut sketch = Self::with(plan, Oracle::Ideal, 0)?;
         let seed = plan.hash_seed();
@@ -83,13 +83,13 @@ impl<const N: usize, R: Rest> LearnedSketch<N, R> {
     }
 
     /// Creates a sketch with an ideal oracle behind a recurrent network that reads every key.
-    pub fn behind_rnn(plan: &Plan<'_>) -> Result<Self, Error> {
+    pub fn behind_rnn(plan: &RivalPlan<'_>) -> Result<Self, Error> {
         Ok(Self { oracle: Oracle::IdealBehind(Box::new(Rnn::new(plan.seed))), ..Self::ideal(plan)? })
     }
 
     /// Creates a sketch with an oracle trained on [`Knowledge::Sample`]. A key is heavy if it
     /// scores at least as high as the last key of the sample that would have had a bucket.
-    pub fn trained(plan: &Plan<'_>) -> Result<Self, Error> {
+    pub fn trained(plan: &RivalPlan<'_>) -> Result<Self, Error> {
         let Some(Knowledge::Sample(sample)) = plan.knowledge else { return Err(Error::NeedsSample) };
         let seed = plan.hash_seed();
         let known = |&(key, count): &(&[u8], u64)| Some((identity::<N>(plan.keys, &seed, key)?, count));
@@ -107,7 +107,7 @@ impl<const N: usize, R: Rest> LearnedSketch<N, R> {
         Ok(sketch)
     }
 
-    fn with(plan: &Plan<'_>, oracle: Oracle, oracle_bytes: usize) -> Result<Self, Error> {
+    fn with(plan: &RivalPlan<'_>, oracle: Oracle, oracle_bytes: usize) -> Result<Self, Error> {
         let (buckets, width) = match plan.paper_column()? {
             Some(column) => {
                 let width = paper::NARROW_WIDTH[column];

@@ -29,9 +29,9 @@
 //!
 //! ```
 //! use ucl_data_plane::KeyFormat;
-//! use ucl_zoo::{Plan, find};
+//! use ucl_zoo::{RivalPlan, find};
 //!
-//! let mut sketch = find("cm").unwrap().build(&Plan::new(16 << 10, KeyFormat::Fixed(4), 7))?;
+//! let mut sketch = find("cm").unwrap().build(&RivalPlan::new(16 << 10, KeyFormat::Fixed(4), 7))?;
 //! for key in [1u32, 2, 1, 1] {
 //!     sketch.insert(&key.to_le_bytes(), 1)?;
 //! }
@@ -68,5 +68,5 @@ pub mod univmon;
 pub use catalogue::{ENTRIES, Entry, Guarantees, Oracle, find};
 pub use error::Error;
 pub use keyed::Keyed;
-pub use plan::{Knowledge, Plan};
+pub use plan::{Knowledge, RivalPlan};
 pub use rival::{Cost, Rival, Sketch};

@@ -32,7 +32,7 @@
 use ucl_data_plane::{KeyHash, Memory};
 
 use crate::error::Error;
-use crate::plan::Plan;
+use crate::plan::RivalPlan;
 use crate::rival::Sketch;
 use crate::rng::{Rng, mix};
 
@@ -79,7 +79,7 @@ fn cluster(size: u64) -> usize {
 
 impl LocalitySensitiveSketch {
     /// Creates a sketch that fills the budget. The paper gives no shape.
-    pub fn new(plan: &Plan<'_>) -> Result<Self, Error> {
+    pub fn new(plan: &RivalPlan<'_>) -> Result<Self, Error> {
         plan.paper_column()?;
         let wanted = (plan.expected_keys() as usize).saturating_mul(2).saturating_mul(10) / 9;
         let groups = (wanted.min(plan.budget / 2) / (2 * PLACES)).max(1);

@@ -37,7 +37,7 @@ use ucl_data_plane::{KeyHash, Memory};
 
 use crate::error::Error;
 use crate::paper;
-use crate::plan::{Plan, ROWS};
+use crate::plan::{ROWS, RivalPlan};
 use crate::rival::Sketch;
 use crate::rng::Rng;
 use crate::rows::SignedRows;
@@ -51,7 +51,7 @@ const CHECK_EVERY: u64 = 1 << 14;
 
 /// Sampling mode. Probabilities are given as `k` in `p = 2^-k`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Mode {
+pub enum SamplingMode {
     /// Sampling with a fixed probability.
     Fixed {
         /// Exponent of the sampling probability `p = 2^-shift`.
@@ -77,7 +77,7 @@ pub enum Mode {
 #[derive(Clone, Debug)]
 pub struct NitroSketch {
     counters: SignedRows,
-    mode: Mode,
+    mode: SamplingMode,
     /// `p = 2^-shift` now.
     shift: u32,
     /// (Item, row) pairs to leave out before the next update.
@@ -89,14 +89,14 @@ pub struct NitroSketch {
 
 impl NitroSketch {
     /// Creates a sketch that fills the budget.
-    pub fn new(plan: &Plan<'_>, mode: Mode) -> Result<Self, Error> {
+    pub fn new(plan: &RivalPlan<'_>, mode: SamplingMode) -> Result<Self, Error> {
         let width = match plan.paper_column()? {
             Some(column) => paper::WIDTH[column],
             None => plan.fit(plan.budget, 4 * ROWS, 1, 0)?,
         };
         let shift = match mode {
-            Mode::Fixed { shift } | Mode::AlwaysLineRate { shift, .. } => shift.min(30),
-            Mode::AlwaysCorrect { .. } => 0,
+            SamplingMode::Fixed { shift } | SamplingMode::AlwaysLineRate { shift, .. } => shift.min(30),
+            SamplingMode::AlwaysCorrect { .. } => 0,
         };
         let counters = SignedRows::new(ROWS, width, 0);
         let mut sketch = Self { counters, mode, shift, skip: 0, rng: Rng::new(!plan.seed), items: 0 };
@@ -112,7 +112,7 @@ impl NitroSketch {
     /// Ends an epoch. In the mode *always line rate* this sets the sampling probability of the next
     /// epoch.
     pub fn epoch_ended(&mut self) {
-        if let Mode::AlwaysLineRate { updates, .. } = self.mode {
+        if let SamplingMode::AlwaysLineRate { updates, .. } = self.mode {
             let wanted = self.items.saturating_mul(ROWS as u64);
             self.shift = (0..30).find(|&shift| wanted >> shift <= updates).unwrap_or(30);
             self.items = 0;
@@ -146,7 +146,7 @@ impl<const N: usize> Sketch<N> for NitroSketch {
     fn insert(&mut self, _key: &[u8; N], hash: KeyHash, weight: u64) -> Result<(), Error> {
         self.items += 1;
         if self.shift == 0 {
-            if let Mode::AlwaysCorrect { shift, epsilon } = self.mode
+            if let SamplingMode::AlwaysCorrect { shift, epsilon } = self.mode
                 && self.items.is_multiple_of(CHECK_EVERY)
             {
                 self.check(shift, epsilon);
@@ -186,8 +186,8 @@ mod tests {
     use super::*;
     use ucl_data_plane::{HashSeed, KeyFormat};
 
-    fn sketch(seed: u64, mode: Mode) -> NitroSketch {
-        NitroSketch::new(&Plan::new(4 << 10, KeyFormat::Fixed(4), seed), mode).unwrap()
+    fn sketch(seed: u64, mode: SamplingMode) -> NitroSketch {
+        NitroSketch::new(&RivalPlan::new(4 << 10, KeyFormat::Fixed(4), seed), mode).unwrap()
     }
 
     fn insert(sketch: &mut NitroSketch, key: u32, seed: u64, weight: u64) {
@@ -203,7 +203,7 @@ mod tests {
         let items = 1000u64;
         let mut means = Vec::new();
         for seed in 0..seeds {
-            let mut nitro = sketch(seed, Mode::Fixed { shift: 4 });
+            let mut nitro = sketch(seed, SamplingMode::Fixed { shift: 4 });
             (0..items).for_each(|i| insert(&mut nitro, 7, seed, 1 + i % 3));
             // All four rows hold this key and nothing else.
             let total: f64 = nitro.counters.sums_of_squares().map(f64::sqrt).sum();
@@ -220,19 +220,19 @@ mod tests {
 
     #[test]
     fn always_correct_samples_once_the_stream_is_heavy_enough() {
-        let mut nitro = sketch(1, Mode::AlwaysCorrect { shift: 2, epsilon: 0.5 });
+        let mut nitro = sketch(1, SamplingMode::AlwaysCorrect { shift: 2, epsilon: 0.5 });
         (0..CHECK_EVERY - 1).for_each(|_| insert(&mut nitro, 1, 1, 1));
         assert_eq!(nitro.probability(), 1.0, "nobody has looked yet");
         insert(&mut nitro, 1, 1, 1);
         assert_eq!(nitro.probability(), 0.25, "2^28 is above 121 · 1.25 · 16 · 16");
-        let mut light = sketch(1, Mode::AlwaysCorrect { shift: 7, epsilon: 0.05 });
+        let mut light = sketch(1, SamplingMode::AlwaysCorrect { shift: 7, epsilon: 0.05 });
         (0..2 * CHECK_EVERY).for_each(|_| insert(&mut light, 1, 1, 1));
         assert_eq!(light.probability(), 1.0, "2^30 is not above 121 · 160,000 · 16,384");
     }
 
     #[test]
     fn line_rate_follows_the_load() {
-        let mut nitro = sketch(1, Mode::AlwaysLineRate { updates: 1000, shift: 0 });
+        let mut nitro = sketch(1, SamplingMode::AlwaysLineRate { updates: 1000, shift: 0 });
         (0..1000).for_each(|_| insert(&mut nitro, 1, 1, 1));
         nitro.epoch_ended();
         assert_eq!(nitro.probability(), 0.25, "4000 updates were wanted");

@@ -32,7 +32,7 @@
 use ucl_data_plane::{KeyFormat, Shape};
 
 use crate::error::Error;
-use crate::plan::Plan;
+use crate::plan::RivalPlan;
 
 /// Counters in a row of Count-Min, Count Sketch and NitroSketch.
 pub const WIDTH: [u32; 8] = [1024, 2048, 3072, 4096, 5120, 6144, 7168, 8192];
@@ -70,7 +70,7 @@ pub const UCL_BLOOM: (u32, u8) = (80_000, 8);
 /// # Ok::<(), ucl_zoo::Error>(())
 /// ```
 pub fn ucl_shape(budget: usize, keys: KeyFormat) -> Result<Shape, Error> {
-    let plan = Plan { paper_shape: true, ..Plan::new(budget, keys, 0) };
+    let plan = RivalPlan { paper_shape: true, ..RivalPlan::new(budget, keys, 0) };
     let column = plan.paper_column()?.unwrap_or(0); // never absent: it was asked for
     let (slots, rows, width) = UCL[column];
     let (most, bloom_hashes) = UCL_BLOOM;

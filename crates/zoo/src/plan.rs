@@ -10,7 +10,7 @@ pub(crate) const ROWS: usize = 4;
 
 /// Budget of a system and prior knowledge. Only [`Knowledge`] depends on the stream.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan<'a> {
+pub struct RivalPlan<'a> {
     /// Memory budget in bytes on the device that sees the stream.
     pub budget: usize,
     /// Format of the keys.
@@ -36,7 +36,7 @@ pub enum Knowledge<'a> {
     Sample(&'a [(&'a [u8], u64)]),
 }
 
-impl<'a> Plan<'a> {
+impl<'a> RivalPlan<'a> {
     /// Creates a plan without expected keys, paper shape or knowledge.
     pub fn new(budget: usize, keys: KeyFormat, seed: u64) -> Self {
         Self { budget, keys, seed, expected_keys: None, paper_shape: false, knowledge: None }

@@ -28,7 +28,7 @@ use ucl_equations::{Columns, lsmr};
 
 use crate::error::Error;
 use crate::paper;
-use crate::plan::{Plan, ROWS};
+use crate::plan::{ROWS, RivalPlan};
 use crate::recorder::{Recorder, whole};
 use crate::rival::{Cost, Sketch};
 use crate::rows::UnsignedRows;
@@ -48,7 +48,7 @@ pub struct PrSketch<const N: usize> {
 
 impl<const N: usize> PrSketch<N> {
     /// Creates a sketch that fills the budget.
-    pub fn new(plan: &Plan<'_>) -> Result<Self, Error> {
+    pub fn new(plan: &RivalPlan<'_>) -> Result<Self, Error> {
         let (width, bloom) = match plan.paper_column()? {
             Some(column) => {
                 let width = paper::PR_WIDTH[column];

@@ -32,7 +32,7 @@ use ucl_equations::{Columns, omp};
 
 use crate::error::Error;
 use crate::paper;
-use crate::plan::{Plan, ROWS};
+use crate::plan::{ROWS, RivalPlan};
 use crate::recorder::{Recorder, whole};
 use crate::rival::{Cost, Sketch};
 use crate::rng::mix;
@@ -82,7 +82,7 @@ pub struct SeqSketch<const N: usize> {
 
 impl<const N: usize> SeqSketch<N> {
     /// Creates a sketch that fills the budget.
-    pub fn new(plan: &Plan<'_>, layout: Layout) -> Result<Self, Error> {
+    pub fn new(plan: &RivalPlan<'_>, layout: Layout) -> Result<Self, Error> {
         let (slots, rows, width, bloom) = match plan.paper_column()? {
             Some(_) => {
                 let shape = paper::ucl_shape(plan.budget, plan.keys)?;

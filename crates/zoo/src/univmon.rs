@@ -28,9 +28,9 @@
 //!
 //! ```
 //! use ucl_data_plane::{HashSeed, KeyFormat};
-//! use ucl_zoo::{Plan, Sketch, univmon::UnivMon};
+//! use ucl_zoo::{RivalPlan, Sketch, univmon::UnivMon};
 //!
-//! let mut univmon = UnivMon::<4>::new(&Plan::new(64 << 10, KeyFormat::Fixed(4), 1))?;
+//! let mut univmon = UnivMon::<4>::new(&RivalPlan::new(64 << 10, KeyFormat::Fixed(4), 1))?;
 //! let seed = HashSeed::new(1.into());
 //! for key in [1u32, 1, 1, 1, 2, 2, 3, 3].map(u32::to_le_bytes) {
 //!     univmon.insert(&key, seed.hash(&key), 1)?;
@@ -44,7 +44,7 @@ use ucl_data_plane::{HashSeed, KeyHash, MAX_DEGREE, Memory};
 
 use crate::error::Error;
 use crate::paper;
-use crate::plan::{Plan, ROWS};
+use crate::plan::{ROWS, RivalPlan};
 use crate::rival::Sketch;
 use crate::rows::SignedRows;
 
@@ -69,7 +69,7 @@ struct Level<const N: usize> {
 
 impl<const N: usize> UnivMon<N> {
     /// Creates a sketch with two levels.
-    pub fn new(plan: &Plan<'_>) -> Result<Self, Error> {
+    pub fn new(plan: &RivalPlan<'_>) -> Result<Self, Error> {
         match plan.paper_column()? {
             // Four rows in all: with four in each level the paper's widths do not fit its budgets.
             // At 16KB they do not even so, with the lists.
@@ -83,14 +83,14 @@ impl<const N: usize> UnivMon<N> {
 
     /// Creates a sketch with 1 to 4 levels. Each level has its own hash functions, and a key has
     /// 16.
-    pub fn with_levels(plan: &Plan<'_>, levels: usize) -> Result<Self, Error> {
+    pub fn with_levels(plan: &RivalPlan<'_>, levels: usize) -> Result<Self, Error> {
         let levels = levels.clamp(1, MAX_DEGREE / ROWS);
         let lists = levels * HEAVY_KEYS * (N + 4);
         let width = plan.fit(plan.budget.saturating_sub(lists), 4 * ROWS * levels, 1, lists)?;
         Ok(Self::of(plan, levels, ROWS, width))
     }
 
-    fn of(plan: &Plan<'_>, levels: usize, rows: usize, width: u32) -> Self {
+    fn of(plan: &RivalPlan<'_>, levels: usize, rows: usize, width: u32) -> Self {
         let level = |number| Level { sketch: SignedRows::new(rows, width, number * rows), heavy: Heaviest::default() };
         Self { seed: plan.hash_seed(), levels: (0..levels).map(level).collect(), weight: 0 }
     }

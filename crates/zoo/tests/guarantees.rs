@@ -5,7 +5,7 @@ mod common;
 
 use common::{Stream, build, feed, plan, ranking, sample};
 use ucl_data_plane::KeyFormat;
-use ucl_zoo::{ENTRIES, Entry, Error, Plan, Rival, find};
+use ucl_zoo::{ENTRIES, Entry, Error, Rival, RivalPlan, find};
 
 const TIGHT: usize = 3 << 10;
 
@@ -174,8 +174,10 @@ fn the_budget_is_used_and_kept() {
         let counts: Vec<(&[u8], u64)> = ranking.iter().take(500).map(|&key| (key, 1 + u64::from(key[0]))).collect();
         for budget in [8 << 10, 10_000, 16 << 10, 50_001, 64 << 10, 128 << 10, 256 << 10] {
             for entry in ENTRIES {
-                let plan =
-                    Plan { knowledge: common::knowledge(entry, &ranking, &counts), ..Plan::new(budget, keys, 1) };
+                let plan = RivalPlan {
+                    knowledge: common::knowledge(entry, &ranking, &counts),
+                    ..RivalPlan::new(budget, keys, 1)
+                };
                 let used = entry.build(&plan).unwrap_or_else(|e| panic!("{}: {e}", entry.name)).memory().total();
                 let name = format!("{} with {keys} took {used} of {budget}", entry.name);
                 assert!(used <= budget && used * 10 >= budget * 9, "{name}");
@@ -191,7 +193,7 @@ fn the_papers_shapes() {
     let (ranking, sample) = (ranking(&stream), sample(&stream));
     for entry in ENTRIES {
         let knowledge = common::knowledge(entry, &ranking, &sample);
-        let plan = |budget, keys| Plan { paper_shape: true, knowledge, ..Plan::new(budget, keys, 1) };
+        let plan = |budget, keys| RivalPlan { paper_shape: true, knowledge, ..RivalPlan::new(budget, keys, 1) };
         for kilobytes in (16..=128).step_by(16) {
             let budget = kilobytes << 10;
             let rival = entry.build(&plan(budget, KeyFormat::Fixed(4))).unwrap();
@@ -231,7 +233,7 @@ fn too_small_a_budget_says_how_much_would_do() {
     let (ranking, sample) = (ranking(&stream), sample(&stream));
     for entry in ENTRIES {
         let knowledge = common::knowledge(entry, &ranking, &sample);
-        let build = |budget| entry.build(&Plan { knowledge, ..plan(&stream, budget, 1) });
+        let build = |budget| entry.build(&RivalPlan { knowledge, ..plan(&stream, budget, 1) });
         let Err(Error::Budget { budget: 3, least }) = build(3) else { panic!("{} in 3 bytes", entry.name) };
         assert!(build(least).is_ok_and(|rival| rival.memory().total() <= least), "{} in {least} bytes", entry.name);
     }
@@ -284,7 +286,7 @@ fn conservative_update_is_at_most_count_min() {
 /// What an oracle is not told, it cannot know.
 #[test]
 fn oracles_need_knowledge() {
-    let plan = Plan::new(TIGHT, KeyFormat::Fixed(4), 1);
+    let plan = RivalPlan::new(TIGHT, KeyFormat::Fixed(4), 1);
     assert_eq!(find("lcm").unwrap().build(&plan).err(), Some(Error::NeedsRanking));
     assert_eq!(find("lcs-trained").unwrap().build(&plan).err(), Some(Error::NeedsSample));
     assert!(find("lcm").unwrap().uses_ground_truth() && !find("lcm-trained").unwrap().uses_ground_truth());

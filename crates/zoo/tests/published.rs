@@ -4,13 +4,13 @@ mod common;
 
 use common::{Stream, build, feed};
 use ucl_data_plane::KeyFormat;
-use ucl_zoo::{Plan, Rival, find};
+use ucl_zoo::{Rival, RivalPlan, find};
 
 const A: &[u8] = b"aaaa";
 const B: &[u8] = b"bbbb";
 
 fn of(name: &str, budget: usize) -> Box<dyn Rival> {
-    find(name).unwrap().build(&Plan::new(budget, KeyFormat::Fixed(4), 1)).unwrap()
+    find(name).unwrap().build(&RivalPlan::new(budget, KeyFormat::Fixed(4), 1)).unwrap()
 }
 
 fn insert(rival: &mut dyn Rival, key: &[u8], times: usize) {

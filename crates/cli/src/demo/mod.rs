@@ -9,7 +9,7 @@ mod svg;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use ucl_lab::{Measured, Options, Recording, Registry, Row, System, measure};
+use ucl_lab::{Measured, MethodRegistry, Options, Recording, Row, System, measure};
 use ucl_streams::{Format, ReadOptions, Source};
 
 use crate::show::{bytes, count, figure, table};
@@ -109,7 +109,7 @@ fn find(items: u64, seed: u64) -> anyhow::Result<Findings> {
     spinner.say("generating a stream");
     let source: Source = format!("zipf:1.1:{items}:50000").parse()?;
     let stream = Recording::read(&[source], &ReadOptions { seed, ..ReadOptions::default() })?;
-    let registry = Registry::standard();
+    let registry = MethodRegistry::standard();
     let options = Options { epochs: Some(EPOCHS), ..Options::default() };
     let mut contenders = Vec::new();
     for (method, name) in METHODS {

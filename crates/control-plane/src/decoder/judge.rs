@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 use ucl_data_plane::Geometry;
 use ucl_equations::{Rows, Workspace, em, left_out};
-use ucl_learned::{Cancel, Problem, Shape, Snapshot, Solver, TrainBudget};
+use ucl_learned::{Cancel, CounterGrid, Problem, Snapshot, Solver, TrainBudget};
 
 use super::{DecodeError, DecoderKind, LinearSystem, refine};
 
@@ -67,14 +67,14 @@ pub(crate) struct Judge {
 
 impl Judge {
     /// A twin for a network of this shape; `None` if there is no row to spare.
-    pub fn new(shape: Shape, config: &ucl_learned::Config, seed: u64) -> Option<Self> {
-        let fewer = Shape { rows: shape.rows.checked_sub(1).filter(|&rows| rows > 0)?, ..shape };
+    pub fn new(shape: CounterGrid, config: &ucl_learned::Config, seed: u64) -> Option<Self> {
+        let fewer = CounterGrid { rows: shape.rows.checked_sub(1).filter(|&rows| rows > 0)?, ..shape };
         Solver::new(fewer, config.clone(), seed).ok().map(|twin| Self { twin })
     }
 
     /// A twin that was trained before, for a network of this shape.
-    pub fn of(twin: Solver, shape: Shape, config: &ucl_learned::Config) -> Option<Self> {
-        let fewer = Shape { rows: shape.rows.checked_sub(1)?, ..shape };
+    pub fn of(twin: Solver, shape: CounterGrid, config: &ucl_learned::Config) -> Option<Self> {
+        let fewer = CounterGrid { rows: shape.rows.checked_sub(1)?, ..shape };
         (twin.shape() == fewer && twin.config() == config).then_some(Self { twin })
     }
 
@@ -96,7 +96,7 @@ impl Judge {
         if !problem.columns.is_ones() {
             return Ok(None);
         }
-        let Shape { rows, width } = self.twin.shape();
+        let CounterGrid { rows, width } = self.twin.shape();
         let seen = rows * width;
         let layout = Rows { rows: rows + 1, width };
         let geometry = Geometry { rows: rows as u16, width: width as u32, degree: rows as u16, signed: false };

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use ucl_data_plane::{Geometry, Inconsistent, ensure};
 use ucl_equations::Columns;
-use ucl_learned::{Cancel, Problem, Shape, Snapshot, Solver, TrainBudget, TrainReport};
+use ucl_learned::{Cancel, CounterGrid, Problem, Snapshot, Solver, TrainBudget, TrainReport};
 
 use super::judge::{Fallback, Judge, Verdict};
 use super::{DecodeError, Decoder, DecoderKind, LinearSystem};
@@ -61,7 +61,7 @@ impl Learned {
         fallback: Fallback,
         seed: u64,
     ) -> Result<Self, ucl_learned::ConfigError> {
-        let shape = Shape { rows: geometry.rows.into(), width: geometry.width as usize };
+        let shape = CounterGrid { rows: geometry.rows.into(), width: geometry.width as usize };
         let judge = match fallback {
             Fallback::WhenBetter => Judge::new(shape, &config, seed),
             Fallback::WhenUntrained => None,
@@ -87,7 +87,7 @@ impl Learned {
         twin: Option<Solver>,
         (verdict, settled): (Option<Verdict>, bool),
     ) -> Result<Self, Inconsistent> {
-        let shape = Shape { rows: geometry.rows.into(), width: geometry.width as usize };
+        let shape = CounterGrid { rows: geometry.rows.into(), width: geometry.width as usize };
         let same = solver.shape() == shape && *solver.config() == settings.learned;
         ensure(same, || format!("a network for {:?}, not for {shape:?}, or of another kind", solver.shape()))?;
         let judged = settings.fallback == Fallback::WhenBetter && shape.rows > 1;
@@ -149,7 +149,7 @@ impl Learned {
 
     /// Whether it is a network for such counters.
     pub(crate) fn fits(&self, geometry: Geometry) -> bool {
-        self.solver.shape() == Shape { rows: geometry.rows.into(), width: geometry.width as usize }
+        self.solver.shape() == CounterGrid { rows: geometry.rows.into(), width: geometry.width as usize }
     }
 
     /// Whether it was trained since its columns were last replaced.

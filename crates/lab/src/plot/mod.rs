@@ -122,10 +122,10 @@ fn errors(rows: &[Row]) -> Result<Figure, PlotError> {
 /// Draws the errors of these rows to a file.
 ///
 /// ```
-/// use ucl_lab::{Experiment, Options, Recording, Registry, plot};
+/// use ucl_lab::{Experiment, Options, Recording, MethodRegistry, plot};
 /// use ucl_streams::ReadOptions;
 ///
-/// let registry = Registry::standard();
+/// let registry = MethodRegistry::standard();
 /// let stream = Recording::read(&["zipf:1.1:5000:1000".parse()?], &ReadOptions::default())?;
 /// let methods = registry.select(["cm", "cs"])?;
 /// let budgets = vec![4 << 10, 8 << 10];

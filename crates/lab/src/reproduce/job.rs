@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::data::{Dataset, Library};
 use crate::recording::Recording;
-use crate::registry::{Method, Registry};
+use crate::registry::{Method, MethodRegistry};
 use crate::row::Row;
 
 /// Extent to which a spec is run.
@@ -117,7 +117,7 @@ impl Job {
 /// Methods and data for a job.
 pub struct Bench<'a> {
     /// Registered methods.
-    pub registry: &'a Registry,
+    pub registry: &'a MethodRegistry,
     /// Available datasets.
     pub library: &'a Library,
 }

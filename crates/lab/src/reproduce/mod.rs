@@ -15,10 +15,10 @@
 //!
 //! ```
 //! use ucl_lab::reproduce::{Extent, Reproduction, Scope};
-//! use ucl_lab::{Registry, specs};
+//! use ucl_lab::{MethodRegistry, specs};
 //!
 //! let folder = std::env::temp_dir().join(format!("ucl-reproduce-{}", std::process::id()));
-//! let registry = Registry::standard();
+//! let registry = MethodRegistry::standard();
 //! let reproduction = Reproduction {
 //!     registry: &registry,
 //!     specs: vec![specs::find("ablation")?],

@@ -11,13 +11,13 @@ use std::time::Instant;
 use super::data::{Identity, Library};
 use super::job::{Bench, Finding, Job, Outcome, Scope};
 use super::{ReproduceError, output};
-use crate::registry::Registry;
+use crate::registry::MethodRegistry;
 use crate::specs::Spec;
 
 /// Experiments to run, with their data and the folder of results.
 pub struct Reproduction<'a> {
     /// Registered methods.
-    pub registry: &'a Registry,
+    pub registry: &'a MethodRegistry,
     /// Experiments to run.
     pub specs: Vec<&'static Spec>,
     /// Extent and seeds of the run.

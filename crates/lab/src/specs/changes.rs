@@ -4,7 +4,7 @@ use ucl_sketch::DecoderKind;
 
 use super::common::{kilobytes, mean, values};
 use super::{Presentation, Spec};
-use crate::changes::{Change, ChangesOptions, Subject, changes};
+use crate::changes::{ChangesOptions, SketchChange, Subject, changes};
 use crate::plot::{Axis, Figure, Line, Panel, Point};
 use crate::reproduce::{Cell, Dataset, Finding, Job, Outcome, Scope, Table};
 
@@ -28,8 +28,14 @@ fn jobs(scope: &Scope) -> Vec<Job> {
     let budget = scope.extent.choose(kilobytes(&[64]), kilobytes(&[64]), kilobytes(&[8]))[0];
     let window = scope.extent.choose(128, 32, 4);
     let learned = Subject::Ucl(DecoderKind::Learned);
-    let quick = vec![Change::Rehash, Change::Grow, Change::Reset, Change::ResetWarm, Change::Double];
-    let changes = scope.extent.choose(Change::ALL.to_vec(), quick, vec![Change::Rehash]);
+    let quick = vec![
+        SketchChange::Rehash,
+        SketchChange::Grow,
+        SketchChange::Reset,
+        SketchChange::ResetWarm,
+        SketchChange::Double,
+    ];
+    let changes = scope.extent.choose(SketchChange::ALL.to_vec(), quick, vec![SketchChange::Rehash]);
     let subjects = scope.extent.choose(
         ChangesOptions::default().subjects,
         vec![learned, Subject::Ucl(DecoderKind::Delta), Subject::Ucl(DecoderKind::Em), Subject::CountMin],

@@ -38,7 +38,7 @@ const MOMENTS: [usize; 4] = [0, 1, 2, 4];
 const DECODERS: [(&str, DecoderKind); 2] = [("ucl-learned", DecoderKind::Learned), ("ucl-delta", DecoderKind::Delta)];
 
 #[derive(Clone, Copy, Debug)]
-enum Change {
+enum Drift {
     None,
     /// The chosen keys count so many times.
     Temporal(usize),
@@ -46,7 +46,7 @@ enum Change {
     Spatial(f64),
 }
 
-impl Change {
+impl Drift {
     const ALL: [Self; 9] = [
         Self::None,
         Self::Temporal(2),
@@ -83,7 +83,7 @@ fn jobs(scope: &Scope) -> Vec<Job> {
         Pace { interval: 1_000, window: 32, epochs: 20, budget: 64 << 10 },
         Pace { interval: 100, window: 8, epochs: 2, budget: 8 << 10 },
     );
-    let changes: &[Change] = scope.extent.choose(&Change::ALL, &Change::ALL, &Change::ALL[..2]);
+    let changes: &[Drift] = scope.extent.choose(&Drift::ALL, &Drift::ALL, &Drift::ALL[..2]);
     let mut jobs = Vec::new();
     for (method, decoder) in DECODERS {
         for &change in changes {
@@ -112,14 +112,14 @@ struct Drifting<'a> {
     /// Copies of the last key that are still to come.
     again: usize,
     changed: bool,
-    change: Change,
+    change: Drift,
     chosen: Vec<&'a [u8]>,
     hot: std::collections::HashSet<&'a [u8]>,
     seed: u64,
 }
 
 impl<'a> Drifting<'a> {
-    fn new(stream: &'a Recording, change: Change, seed: u64) -> Self {
+    fn new(stream: &'a Recording, change: Drift, seed: u64) -> Self {
         let distinct: Vec<&[u8]> = stream.truth().iter().map(|(key, _)| key).collect();
         let mut chosen: Vec<&[u8]> = distinct.iter().copied().filter(|key| share(key, seed) < CHOSEN).collect();
         // The order in which exact counts list their keys is no promise.
@@ -146,11 +146,11 @@ impl<'a> Drifting<'a> {
         self.next = self.next % self.keys.len() + 1;
         let key = self.keys[self.next - 1];
         match self.change {
-            Change::Temporal(factor) if self.changed && share(key, self.seed) < CHOSEN => {
+            Drift::Temporal(factor) if self.changed && share(key, self.seed) < CHOSEN => {
                 self.again = factor - 1;
                 key
             }
-            Change::Spatial(kept) if self.changed && self.hot.contains(key) && !self.chosen.is_empty() => {
+            Drift::Spatial(kept) if self.changed && self.hot.contains(key) && !self.chosen.is_empty() => {
                 let draw = mix(&(self.next as u64).to_le_bytes(), self.seed);
                 if (draw >> 32) as f64 / (1u64 << 32) as f64 <= kept {
                     return key;
@@ -162,7 +162,7 @@ impl<'a> Drifting<'a> {
     }
 }
 
-fn drift(stream: &Recording, decoder: DecoderKind, change: Change, pace: Pace, seed: u64) -> Result<Finding, String> {
+fn drift(stream: &Recording, decoder: DecoderKind, change: Drift, pace: Pace, seed: u64) -> Result<Finding, String> {
     let mut settings = Settings {
         decoder,
         window: pace.window,

@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use ucl_equations::{Columns, Workspace, em, lsmr, lsqr, omp};
-use ucl_sketch::learned::{Cancel, Config, Problem, Shape, Snapshot, Solver, TrainBudget};
+use ucl_sketch::learned::{Cancel, Config, CounterGrid, Problem, Snapshot, Solver, TrainBudget};
 
 use super::common::{mean, mix, values};
 use super::{Presentation, Spec};
@@ -111,7 +111,7 @@ fn decode(decoder: &str, keys: usize) -> Result<Finding, String> {
 }
 
 fn network(config: Config) -> Result<Solver, String> {
-    Solver::new(Shape { rows: ROWS, width: WIDTH }, config, 1).map_err(|error| error.to_string())
+    Solver::new(CounterGrid { rows: ROWS, width: WIDTH }, config, 1).map_err(|error| error.to_string())
 }
 
 fn train_one_step(solver: &mut Solver, columns: &Columns, y: &[f64]) -> Result<(), String> {

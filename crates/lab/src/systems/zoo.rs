@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use ucl_streams::{Batch, ExactCounts};
-use ucl_zoo::{Entry, Knowledge, Oracle, Plan, Rival};
+use ucl_zoo::{Entry, Knowledge, Oracle, Rival, RivalPlan};
 
 use crate::registry::{Build, Method};
 use crate::system::{Answer, Extras, Request, System, SystemError};
@@ -28,7 +28,7 @@ impl Zoo {
     /// If there is none: names are written in the source.
     pub fn new(name: &str, request: &Request<'_>) -> Result<Self, SystemError> {
         let entry = ucl_zoo::find(name).expect("the zoo has a system of this name");
-        let plan = Plan {
+        let plan = RivalPlan {
             budget: request.budget,
             keys: request.keys,
             seed: request.seed,
@@ -42,14 +42,14 @@ impl Zoo {
                 // More than fit into the budget are of no use.
                 let top = request.stream.truth().top(request.budget / 4);
                 let ranking: Vec<&[u8]> = top.into_iter().map(|(key, _)| key).collect();
-                entry.build(&Plan { knowledge: Some(Knowledge::Ranking(&ranking)), ..plan })?
+                entry.build(&RivalPlan { knowledge: Some(Knowledge::Ranking(&ranking)), ..plan })?
             }
             Oracle::Trained => {
                 let mut counts = ExactCounts::new();
                 let items = request.stream.items().div_ceil(SAMPLE_PART) as usize;
                 request.stream.batch().items().take(items).for_each(|(key, weight)| counts.insert(key, weight));
                 let sample: Vec<(&[u8], u64)> = counts.iter().collect();
-                entry.build(&Plan { knowledge: Some(Knowledge::Sample(&sample)), ..plan })?
+                entry.build(&RivalPlan { knowledge: Some(Knowledge::Sample(&sample)), ..plan })?
             }
         };
         Ok(Self { rival, totals: None, decode_ms: None })
@@ -134,7 +134,7 @@ mod tests {
     use ucl_streams::{BatchBuf, ReadOptions};
 
     use crate::experiment::measure_accuracy;
-    use crate::{Options, Recording, Registry};
+    use crate::{MethodRegistry, Options, Recording};
 
     #[test]
     fn the_whole_zoo_can_be_measured() {
@@ -154,7 +154,7 @@ mod tests {
         let mut items = BatchBuf::new();
         ascending.iter().for_each(|(key, count)| items.push(key, *count));
         totals.extend(items.as_batch());
-        let registry = Registry::standard();
+        let registry = MethodRegistry::standard();
         let aae = |name: &str, stream: &Recording| {
             let method = registry.find(name).unwrap();
             measure_accuracy(method, stream, 16 << 10, 1, &Options::default()).row.aae.unwrap()

@@ -7,7 +7,7 @@ use std::ops::Range;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::{CheckpointError, Contents};
-use crate::config::{Config, Shape};
+use crate::config::{Config, CounterGrid};
 use crate::network::parameters::Layout;
 use crate::rng::Rng;
 use crate::solver::Solver;
@@ -19,10 +19,10 @@ impl Solver {
     /// Returns the solver as the bytes of a safetensors file. The same state gives the same bytes.
     ///
     /// ```
-    /// use ucl_learned::{Config, Contents, Shape, Solver};
+    /// use ucl_learned::{Config, Contents, CounterGrid, Solver};
     ///
     /// let config = Config { hidden: 16, neck: 8, bucket_length: 8, ..Config::default() };
-    /// let solver = Solver::new(Shape { rows: 2, width: 32 }, config, 7)?;
+    /// let solver = Solver::new(CounterGrid { rows: 2, width: 32 }, config, 7)?;
     /// let bytes = solver.to_safetensors(Contents::Training);
     /// let again = Solver::from_safetensors(&bytes)?;
     /// assert_eq!(again.random_state(), solver.random_state());
@@ -174,7 +174,7 @@ impl Reader<'_> {
     }
 }
 
-fn describe(shape: Shape, config: &Config) -> String {
+fn describe(shape: CounterGrid, config: &Config) -> String {
     let Config {
         hidden,
         neck,
@@ -199,7 +199,7 @@ fn describe(shape: Shape, config: &Config) -> String {
     text
 }
 
-fn parse(text: &str) -> Result<(Shape, Config), CheckpointError> {
+fn parse(text: &str) -> Result<(CounterGrid, Config), CheckpointError> {
     let pairs: HashMap<&str, &str> = text.split(' ').filter_map(|pair| pair.split_once('=')).collect();
     fn get<T: std::str::FromStr>(pairs: &HashMap<&str, &str>, name: &str) -> Result<T, CheckpointError> {
         let value = pairs.get(name).ok_or_else(|| CheckpointError::Metadata(format!("no `{name}`")))?;
@@ -222,5 +222,5 @@ fn parse(text: &str) -> Result<(Shape, Config), CheckpointError> {
         epochs: get(&pairs, "epochs")?,
         patience: get(&pairs, "patience")?,
     };
-    Ok((Shape { rows: get(&pairs, "rows")?, width: get(&pairs, "width")? }, config))
+    Ok((CounterGrid { rows: get(&pairs, "rows")?, width: get(&pairs, "width")? }, config))
 }

@@ -1,9 +1,9 @@
 //! The sparse products of a bucket, and what stands between them: rows of `LANES` samples, one row
 //! per key.
 
+use crate::division::Chunk;
 use crate::kernels::vectorised;
-use crate::plan::Chunk;
-use crate::system::System;
+use crate::prepared::PreparedColumns;
 use crate::transform::Transform;
 
 /// The values of key `i` of the chunk's bucket `b`.
@@ -19,7 +19,7 @@ fn row_mut<'a, const LANES: usize>(values: &'a mut [f32], chunk: &Chunk, b: usiz
 
 /// The column of one key: counters, and coefficients unless all are one.
 #[inline(always)]
-fn column<'a>(system: &'a System<'_>, key: usize) -> (&'a [u32], Option<&'a [f32]>) {
+fn column<'a>(system: &'a PreparedColumns<'_>, key: usize) -> (&'a [u32], Option<&'a [f32]>) {
     let entries = key * system.degree..(key + 1) * system.degree;
     (&system.positions[entries.clone()], system.coefficients.get(entries))
 }
@@ -29,7 +29,12 @@ fn column<'a>(system: &'a System<'_>, key: usize) -> (&'a [u32], Option<&'a [f32
 /// Key after key beats entry after entry (whose counters would stay in the second-level cache): the
 /// values are in registers, and loading them once per entry costs more than the misses.
 #[inline(always)]
-fn scatter<const LANES: usize>(system: &System<'_>, key: usize, values: &[f32; LANES], product: &mut [[f32; LANES]]) {
+fn scatter<const LANES: usize>(
+    system: &PreparedColumns<'_>,
+    key: usize,
+    values: &[f32; LANES],
+    product: &mut [[f32; LANES]],
+) {
     let (indices, coefficients) = column(system, key);
     match coefficients {
         None => {
@@ -54,7 +59,7 @@ fn scatter<const LANES: usize>(system: &System<'_>, key: usize, values: &[f32; L
 /// `start + a_k · residual`, for the column `a_k` of one key.
 #[inline(always)]
 fn gather<const LANES: usize>(
-    system: &System<'_>,
+    system: &PreparedColumns<'_>,
     key: usize,
     residual: &[[f32; LANES]],
     start: &[f32; LANES],
@@ -86,7 +91,7 @@ vectorised! {
     /// `product += A x` for one bucket. Returns the sums of `x` over all keys and of the clamped
     /// `x` over hot ones.
     fn measure<const LANES: usize>(
-        system: &System<'_>, chunk: &Chunk, b: usize, outputs: &[f32], smallest: &[f32; LANES], product: &mut [f32],
+        system: &PreparedColumns<'_>, chunk: &Chunk, b: usize, outputs: &[f32], smallest: &[f32; LANES], product: &mut [f32],
     ) -> ([f32; LANES], [f32; LANES]) {
         let product = product.as_chunks_mut().0;
         let mut all = [0.0; LANES];
@@ -110,7 +115,7 @@ vectorised! {
 vectorised! {
     /// `product += A z` for one bucket.
     fn measure_transformed<const LANES: usize>(
-        system: &System<'_>, chunk: &Chunk, b: usize, outputs: &[f32], transform: &Transform<LANES>, raised: &[u32],
+        system: &PreparedColumns<'_>, chunk: &Chunk, b: usize, outputs: &[f32], transform: &Transform<LANES>, raised: &[u32],
         product: &mut [f32],
     ) {
         let product = product.as_chunks_mut().0;
@@ -179,7 +184,7 @@ vectorised! {
     /// Turns `D(A z)` in `values` into the gradient by its logits; returns the bucket's share of
     /// the loss.
     fn equivariant<const LANES: usize>(
-        system: &System<'_>, chunk: &Chunk, b: usize, with: &Equivariant<'_, LANES>, values: &mut [f32],
+        system: &PreparedColumns<'_>, chunk: &Chunk, b: usize, with: &Equivariant<'_, LANES>, values: &mut [f32],
     ) -> f64 {
         let keys = chunk.keys_of(b);
         let mut squares = [0.0; LANES];
@@ -203,7 +208,7 @@ vectorised! {
 vectorised! {
     /// The gradient by the logits of `D(y)`: measurement (`Aᵀ residual`) and sparsity (`pull`).
     fn consistent<const LANES: usize>(
-        system: &System<'_>, chunk: &Chunk, b: usize, outputs: &[f32], residual: &[f32], pull: &[f32; LANES],
+        system: &PreparedColumns<'_>, chunk: &Chunk, b: usize, outputs: &[f32], residual: &[f32], pull: &[f32; LANES],
         by_logits: &mut [f32],
     ) {
         let keys = chunk.keys_of(b);

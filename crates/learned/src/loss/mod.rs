@@ -25,31 +25,31 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::config::{Config, Shape};
+use crate::config::{Config, CounterGrid};
+use crate::division::{Chunk, Division};
 use crate::kernels::add_assign;
 use crate::network::embedding::{Codes, Embedding};
 use crate::network::encoder::Encoding;
 use crate::network::head::{Head, HeadGradients, Scratch};
 use crate::network::parameters::Layout;
-use crate::plan::{Chunk, Plan};
+use crate::prepared::{PreparedColumns, Sample};
 use crate::rng::Rng;
-use crate::system::{Sample, System};
 use crate::training::Losses;
 use crate::transform::Transform;
 
 /// What does not change between steps.
 pub(crate) struct Context<'a> {
-    pub(crate) shape: Shape,
+    pub(crate) shape: CounterGrid,
     pub(crate) config: &'a Config,
     pub(crate) layout: &'a Layout,
-    pub(crate) system: &'a System<'a>,
+    pub(crate) system: &'a PreparedColumns<'a>,
     /// Of at least as many buckets as the system has.
     pub(crate) codes: &'a Codes,
 }
 
 /// Everything a step writes besides the gradient, allocated once per training.
 pub(crate) struct Workspace<const LANES: usize> {
-    plan: Plan,
+    plan: Division,
     tasks: Vec<Task<LANES>>,
     measured: Encoding,
     transformed: Encoding,
@@ -82,7 +82,7 @@ struct Task<const LANES: usize> {
 impl<const LANES: usize> Workspace<LANES> {
     pub(crate) fn new(context: &Context<'_>) -> Self {
         let Context { layout, system, .. } = context;
-        let plan = Plan::new(layout, system, LANES);
+        let plan = Division::new(layout, system, LANES);
         let layers = &layout.bucket;
         let (h, neck) = (layers.head[0].inputs, layers.head[0].outputs);
         let columns = plan.columns();
@@ -319,7 +319,7 @@ fn add_up<const LANES: usize>(tasks: &[Task<LANES>], sum: &mut [f32]) {
     });
 }
 
-fn chunk_sizes(plan: &Plan, outputs: &[f32], necks: &[f32]) -> (usize, usize) {
+fn chunk_sizes(plan: &Division, outputs: &[f32], necks: &[f32]) -> (usize, usize) {
     (outputs.len() / plan.chunks(), necks.len() / plan.chunks())
 }
 

@@ -4,9 +4,9 @@
 //! Works on a chunk of buckets at a time; columns are (bucket of the chunk, sample).
 
 use super::parameters::BucketLayers;
+use crate::division::{Chunk, Division};
 use crate::kernels::{add_bias, add_row_sums, sigmoid_rows, vectorised};
 use crate::matmul::{Into, View, ViewMut, matmul};
-use crate::plan::{Chunk, Plan};
 
 /// The head's view of one batch: weights of the block in use and what it modulates.
 #[derive(Clone, Copy)]
@@ -30,7 +30,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    pub(crate) fn new(layers: &BucketLayers, plan: &Plan) -> Self {
+    pub(crate) fn new(layers: &BucketLayers, plan: &Division) -> Self {
         let [first, _] = &layers.head;
         let zeros = |n: usize| vec![0.0; n * plan.columns()];
         Self { modulated: zeros(first.inputs), by_modulated: zeros(first.inputs), by_neck: zeros(first.outputs) }

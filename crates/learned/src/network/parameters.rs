@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::config::{Config, Shape};
+use crate::config::{Config, CounterGrid};
 use crate::matmul::View;
 use crate::rng::Rng;
 
@@ -88,7 +88,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    pub(crate) fn new(shape: Shape, config: &Config) -> Self {
+    pub(crate) fn new(shape: CounterGrid, config: &Config) -> Self {
         let (h, neck) = (config.hidden, config.neck);
         let mut at = 0;
         let row = [Dense::new(&mut at, shape.width, h), Dense::new(&mut at, h, h)];
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_paper_network_has_a_megabyte_of_parameters() {
-        let layout = Layout::new(Shape { rows: 4, width: 1024 }, &Config::default());
+        let layout = Layout::new(CounterGrid { rows: 4, width: 1024 }, &Config::default());
         assert_eq!(layout.len(layout.blocks(196)), 255_296);
     }
 
@@ -178,7 +178,7 @@ mod tests {
     fn unshared_buckets_cost_what_the_paper_says() {
         // "By setting 500K unique items, the non-scalable network takes up a memory of over 250MB."
         let config = Config { shared_buckets: false, ..Config::default() };
-        let layout = Layout::new(Shape { rows: 4, width: 1024 }, &config);
+        let layout = Layout::new(CounterGrid { rows: 4, width: 1024 }, &config);
         let megabytes = 4.0 * layout.len(layout.blocks(500_000usize.div_ceil(512))) as f64 / 1e6;
         assert!((250.0..270.0).contains(&megabytes), "{megabytes}");
     }
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn tensors_tile_the_vector_and_growing_keeps_what_is_there() {
         let config = Config { hidden: 8, neck: 4, bucket_length: 6, shared_buckets: false, ..Config::default() };
-        let layout = Layout::new(Shape { rows: 2, width: 16 }, &config);
+        let layout = Layout::new(CounterGrid { rows: 2, width: 16 }, &config);
         let mut end = 0;
         for (name, shape, range) in layout.tensors(3) {
             assert_eq!((range.start, range.len()), (end, shape.iter().product()), "{name}");

@@ -2,9 +2,9 @@
 
 use ucl_equations::{ColumnId, Columns};
 
-use crate::{Cancel, Config, Outputs, Problem, Shape, Snapshot, Solver, TrainBudget};
+use crate::{Cancel, Config, CounterGrid, Outputs, Problem, Snapshot, Solver, TrainBudget};
 
-const SHAPE: Shape = Shape { rows: 3, width: 32 };
+const SHAPE: CounterGrid = CounterGrid { rows: 3, width: 32 };
 const KEYS: usize = 300;
 
 /// Keys with counts by Zipf's law, and the counters after each of some equal intervals.

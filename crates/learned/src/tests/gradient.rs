@@ -1,12 +1,12 @@
 use ucl_equations::Columns;
 
 use super::reference::{Reference, Tensors};
-use crate::config::{Config, Shape};
+use crate::config::{Config, CounterGrid};
 use crate::loss::{Context, Workspace, add_gradient};
+use crate::prepared::{PreparedColumns, Sample, normalise_window};
 use crate::problem::{Problem, Snapshot};
 use crate::rng::Rng;
 use crate::solver::Solver;
-use crate::system::{Sample, System, normalise_window};
 use crate::training::Losses;
 
 enum Kind {
@@ -28,9 +28,9 @@ fn case(kind: Kind, config: Config, samples: usize, seed: u64) -> Case {
     let mut rng = Rng::new(seed);
     let keys = 41;
     let (shape, mut columns) = match kind {
-        Kind::CountMin => (Shape { rows: 3, width: 8 }, Columns::ones(24, 3)),
-        Kind::CountSketch => (Shape { rows: 3, width: 8 }, Columns::signed(24, 3)),
-        Kind::Fractional => (Shape { rows: 1, width: 20 }, Columns::weighted(20, 3)),
+        Kind::CountMin => (CounterGrid { rows: 3, width: 8 }, Columns::ones(24, 3)),
+        Kind::CountSketch => (CounterGrid { rows: 3, width: 8 }, Columns::signed(24, 3)),
+        Kind::Fractional => (CounterGrid { rows: 1, width: 20 }, Columns::weighted(20, 3)),
     };
     for _ in 0..keys {
         let indices: [u32; 3] = std::array::from_fn(|r| (r % shape.rows * shape.width + rng.below(shape.width)) as u32);
@@ -61,7 +61,7 @@ impl Case {
     /// Loss and gradient as training computes them, and the generator's state before.
     fn gradient<const LANES: usize>(&self, parts: &[&[Sample]]) -> (Losses, Vec<f32>) {
         let Solver { shape, config, layout, parameters, rng, codes, .. } = &self.solver;
-        let system = System::new(*shape, &self.columns, &self.hot);
+        let system = PreparedColumns::new(*shape, &self.columns, &self.hot);
         let context = Context { shape: *shape, config, layout, system: &system, codes };
         let mut work = Workspace::<LANES>::new(&context);
         let mut gradients = vec![0.0; parameters.len()];
@@ -79,7 +79,7 @@ impl Case {
     fn check<const LANES: usize>(&self) {
         let (losses, gradients) = self.gradient::<LANES>(&[&self.samples]);
         let Solver { shape, config, layout, parameters, rng, .. } = &self.solver;
-        let system = System::new(*shape, &self.columns, &self.hot);
+        let system = PreparedColumns::new(*shape, &self.columns, &self.hot);
         let lambda = f64::from(config.lambda);
         let reference = Reference { layout, system: &system, rows: shape.rows, lambda };
         let places = layout.tensors(layout.blocks_in(parameters.len()));

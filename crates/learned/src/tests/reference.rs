@@ -4,14 +4,14 @@
 use std::collections::HashMap;
 
 use crate::network::parameters::Layout;
-use crate::system::{Sample, System};
+use crate::prepared::{PreparedColumns, Sample};
 
 /// Tensors by name.
 pub(super) type Tensors = HashMap<String, Vec<f64>>;
 
 pub(super) struct Reference<'a> {
     pub(super) layout: &'a Layout,
-    pub(super) system: &'a System<'a>,
+    pub(super) system: &'a PreparedColumns<'a>,
     pub(super) rows: usize,
     pub(super) lambda: f64,
 }

@@ -1,7 +1,7 @@
 //! Training must be worth it: better than Count-Min and than giving every key the mean.
 
 use ucl_equations::ColumnId;
-use ucl_learned::{Cancel, Config, Shape, Solver, Stop, TrainBudget};
+use ucl_learned::{Cancel, Config, CounterGrid, Solver, Stop, TrainBudget};
 
 use crate::stream::Stream;
 
@@ -11,7 +11,7 @@ fn mean_error(counts: &[f64], estimate: impl Fn(usize) -> f64) -> f64 {
 
 #[test]
 fn learned_beats_count_min_and_the_mean() {
-    let shape = Shape { rows: 4, width: 64 };
+    let shape = CounterGrid { rows: 4, width: 64 };
     let stream = Stream::zipf(shape, 900, 64, 3);
     let window = stream.window();
     // A small network on a short window needs more and longer steps than the paper's.
@@ -40,7 +40,7 @@ fn learned_beats_count_min_and_the_mean() {
 
 #[test]
 fn a_single_bucket_equals_its_part_of_the_whole() {
-    let shape = Shape { rows: 2, width: 32 };
+    let shape = CounterGrid { rows: 2, width: 32 };
     let stream = Stream::zipf(shape, 300, 3, 1);
     for shared_buckets in [true, false] {
         let config = Config { hidden: 16, neck: 8, bucket_length: 64, shared_buckets, ..Config::default() };

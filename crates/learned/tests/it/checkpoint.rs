@@ -1,10 +1,10 @@
 //! Checkpoints: training resumes as if it had not stopped, and what does not fit is named.
 
-use ucl_learned::{Cancel, CheckpointError, Config, Contents, Shape, Solver, TrainBudget};
+use ucl_learned::{Cancel, CheckpointError, Config, Contents, CounterGrid, Solver, TrainBudget};
 
 use crate::stream::Stream;
 
-const SHAPE: Shape = Shape { rows: 2, width: 32 };
+const SHAPE: CounterGrid = CounterGrid { rows: 2, width: 32 };
 
 fn config() -> Config {
     Config { hidden: 16, neck: 8, bucket_length: 32, batch: 4, ..Config::default() }
@@ -60,7 +60,7 @@ fn every_setting_survives() {
 #[test]
 fn a_misfit_names_every_tensor_and_both_shapes() {
     let file = Solver::new(SHAPE, config(), 1).unwrap().to_safetensors(Contents::Weights);
-    let mut other = Solver::new(Shape { rows: 2, width: 48 }, config(), 1).unwrap();
+    let mut other = Solver::new(CounterGrid { rows: 2, width: 48 }, config(), 1).unwrap();
     let before = other.to_safetensors(Contents::Training);
     let text = message(other.load(&file).unwrap_err());
     assert_eq!(text, "checkpoint does not fit the network:\n  row.0.weight: is F32 [16, 32], expected F32 [16, 48]");

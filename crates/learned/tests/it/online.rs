@@ -4,11 +4,13 @@ use std::thread;
 use std::time::Duration;
 
 use ucl_equations::{ColumnId, Columns};
-use ucl_learned::{Cancel, Config, Contents, Keep, Problem, ProblemError, Shape, Snapshot, Solver, Stop, TrainBudget};
+use ucl_learned::{
+    Cancel, Config, Contents, CounterGrid, Keep, Problem, ProblemError, Snapshot, Solver, Stop, TrainBudget,
+};
 
 use crate::stream::Stream;
 
-const SHAPE: Shape = Shape { rows: 3, width: 32 };
+const SHAPE: CounterGrid = CounterGrid { rows: 3, width: 32 };
 
 fn config() -> Config {
     Config { hidden: 16, neck: 8, bucket_length: 64, batch: 4, ..Config::default() }

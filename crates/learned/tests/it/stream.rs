@@ -1,7 +1,7 @@
 //! A generated Zipf stream through a Count-Min, with snapshots.
 
 use ucl_equations::Columns;
-use ucl_learned::{Problem, Shape, Snapshot};
+use ucl_learned::{CounterGrid, Problem, Snapshot};
 use ucl_streams::SplitMix64;
 
 /// A stream cut into snapshots.
@@ -16,7 +16,7 @@ pub struct Stream {
 impl Stream {
     /// `snapshots` intervals of 500 items, keys Zipf(1) distributed over `keys`, every key seen
     /// once at the start.
-    pub fn zipf(shape: Shape, keys: usize, snapshots: usize, seed: u64) -> Self {
+    pub fn zipf(shape: CounterGrid, keys: usize, snapshots: usize, seed: u64) -> Self {
         let mut random = SplitMix64::new(seed);
         let mut columns = Columns::ones(shape.counters(), shape.rows);
         for _ in 0..keys {

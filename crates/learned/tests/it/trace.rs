@@ -1,7 +1,7 @@
 //! Fifty-one training steps against PyTorch (`tests/golden/make_trace.py`).
 
 use ucl_equations::Columns;
-use ucl_learned::{Cancel, Config, Problem, Shape, Snapshot, Solver, TrainBudget};
+use ucl_learned::{Cancel, Config, CounterGrid, Problem, Snapshot, Solver, TrainBudget};
 
 const TRACE: &str = include_str!("../golden/trace.txt");
 
@@ -17,7 +17,7 @@ const TOLERANCE: f64 = 1e-4;
 #[test]
 fn training_follows_pytorch() {
     let shape = &records("shape")[0];
-    let shape = Shape { rows: shape[0] as usize, width: shape[1] as usize };
+    let shape = CounterGrid { rows: shape[0] as usize, width: shape[1] as usize };
     let network: Vec<usize> = records("network")[0].iter().map(|&n| n as usize).collect();
     let [hidden, neck, bucket_length, batch, seed, interval] = network[..] else { panic!("{network:?}") };
     let mut columns = Columns::ones(shape.counters(), shape.rows);

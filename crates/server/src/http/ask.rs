@@ -5,7 +5,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Deserialize;
-use ucl_collector::{Answer, Change, KeySeries, Slice, TimeRange};
+use ucl_collector::{Answer, KeyChange, KeySeries, Slice, TimeRange};
 use ucl_streams::Format;
 
 use super::answer::{
@@ -129,7 +129,7 @@ pub async fn changes(
     let answer = blocking(move || {
         let after = counts.slice();
         let before = counts.snapshot.over(Some(range.before()));
-        let change = |change: Change| {
+        let change = |change: KeyChange| {
             let difference = change.difference();
             ChangeJson {
                 key: KeyJson::new(&counts.format, &change.key, change.named),

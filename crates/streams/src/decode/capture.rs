@@ -8,7 +8,7 @@ use pcap_parser::{
 };
 
 use super::packet;
-use super::{Decode, Window};
+use super::{Decode, ReadWindow};
 use crate::MAX_RECORD_BYTES;
 use crate::collect::{Collector, Halt};
 use crate::error::{BadReason, Place};
@@ -190,7 +190,7 @@ impl Capture {
 }
 
 impl Decode for Capture {
-    fn decode(&mut self, window: Window<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
+    fn decode(&mut self, window: ReadWindow<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
         let mut used = 0;
         while used < window.bytes.len() {
             match self.step(&window.bytes[used..], window.offset + used as u64, out)? {

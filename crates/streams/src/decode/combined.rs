@@ -11,7 +11,7 @@ use memchr::memmem;
 
 use super::lines::Splitter;
 use super::weight::weight;
-use super::{Decode, Window};
+use super::{Decode, ReadWindow};
 use crate::collect::{Collector, Halt};
 use crate::composite::push_part;
 use crate::error::BadReason;
@@ -34,7 +34,7 @@ impl Combined {
 }
 
 impl Decode for Combined {
-    fn decode(&mut self, window: Window<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
+    fn decode(&mut self, window: ReadWindow<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
         let Self { splitter, fields, weigh_bytes, key } = self;
         splitter.split(window, out, |line, place, out| {
             if line.iter().all(u8::is_ascii_whitespace) {

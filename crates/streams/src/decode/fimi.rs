@@ -1,6 +1,6 @@
 //! `fimi`: the format of the frequent-itemset repositories; every blank-separated token is an item.
 
-use super::{Decode, Window};
+use super::{Decode, ReadWindow};
 use crate::collect::{Collector, Halt};
 use crate::error::{BadReason, Place};
 use crate::key_text::fimi_key;
@@ -31,7 +31,7 @@ impl Fimi {
 }
 
 impl Decode for Fimi {
-    fn decode(&mut self, window: Window<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
+    fn decode(&mut self, window: ReadWindow<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
         let bytes = window.bytes;
         let mut start = 0;
         let mut number = Some(0u64);

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::lines::Splitter;
 use super::weight::weight;
-use super::{Decode, Window};
+use super::{Decode, ReadWindow};
 use crate::collect::{Collector, Halt};
 use crate::composite::push_part;
 use crate::error::BadReason;
@@ -34,7 +34,7 @@ impl Jsonl {
 }
 
 impl Decode for Jsonl {
-    fn decode(&mut self, window: Window<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
+    fn decode(&mut self, window: ReadWindow<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
         let Self { splitter, keys, weight: weight_pointer, key: scratch } = self;
         splitter.split(window, out, |line, place, out| {
             if line.iter().all(u8::is_ascii_whitespace) {

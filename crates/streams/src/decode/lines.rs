@@ -3,7 +3,7 @@
 use memchr::memchr_iter;
 
 use super::weight::weight;
-use super::{Decode, Window};
+use super::{Decode, ReadWindow};
 use crate::MAX_RECORD_BYTES;
 use crate::collect::{Collector, Halt};
 use crate::composite::push_part;
@@ -27,7 +27,7 @@ impl Splitter {
     #[inline]
     pub fn split(
         &mut self,
-        window: Window<'_>,
+        window: ReadWindow<'_>,
         out: &mut Collector<'_>,
         mut each: impl FnMut(&[u8], Place, &mut Collector<'_>) -> Result<(), Halt>,
     ) -> Result<usize, Halt> {
@@ -76,7 +76,7 @@ pub(super) struct Lines {
 }
 
 impl Decode for Lines {
-    fn decode(&mut self, window: Window<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
+    fn decode(&mut self, window: ReadWindow<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
         self.splitter.split(window, out, |line, place, out| out.key(line, 1, place))
     }
 
@@ -154,7 +154,7 @@ impl Wanted {
 }
 
 impl Decode for Fields {
-    fn decode(&mut self, window: Window<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
+    fn decode(&mut self, window: ReadWindow<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
         let wanted = &mut self.wanted;
         let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
         match self.delimiter.map(Delimiter::byte) {

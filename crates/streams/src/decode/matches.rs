@@ -4,7 +4,7 @@ use regex::bytes::CaptureLocations;
 
 use super::lines::Splitter;
 use super::weight::weight;
-use super::{Decode, Window};
+use super::{Decode, ReadWindow};
 use crate::collect::{Collector, Halt};
 use crate::error::BadReason;
 use crate::format::Pattern;
@@ -29,7 +29,7 @@ impl Matches {
 }
 
 impl Decode for Matches {
-    fn decode(&mut self, window: Window<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
+    fn decode(&mut self, window: ReadWindow<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
         let Self { splitter, key_group, weight: weight_group, groups, pattern } = self;
         splitter.split(window, out, |line, place, out| {
             let matched = pattern.regex.captures_read(groups, line).and_then(|_| groups.get(*key_group));

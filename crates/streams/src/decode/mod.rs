@@ -26,7 +26,7 @@ use crate::options::{Delimiter, ReadOptions};
 
 /// Bytes not yet used up by the decoder.
 #[derive(Clone, Copy)]
-pub(crate) struct Window<'w> {
+pub(crate) struct ReadWindow<'w> {
     pub bytes: &'w [u8],
     /// Offset of the bytes in the (decompressed) input.
     pub offset: u64,
@@ -39,7 +39,7 @@ pub(crate) trait Decode {
     /// Finds the items in the window and returns how many of its bytes are used up. What is left
     /// comes again, with more behind it. At the end of input everything counts as used up. A window
     /// of at least `MAX_RECORD_BYTES` must be used up in part.
-    fn decode(&mut self, window: Window<'_>, out: &mut Collector<'_>) -> Result<usize, Halt>;
+    fn decode(&mut self, window: ReadWindow<'_>, out: &mut Collector<'_>) -> Result<usize, Halt>;
 
     /// Returns true if a new decoder would find the same items in what comes after the bytes used
     /// up.
@@ -97,7 +97,7 @@ pub(crate) fn column(weight: Option<&Weight>) -> Option<Column> {
 struct NotAFile;
 
 impl Decode for NotAFile {
-    fn decode(&mut self, _: Window<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
+    fn decode(&mut self, _: ReadWindow<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
         Err(Halt::Damaged(format!("{} is not a Parquet file on disk", out.input)))
     }
 }

@@ -1,6 +1,6 @@
 //! `records:BYTES`: binary keys of one size, one after the other.
 
-use super::{Decode, Window};
+use super::{Decode, ReadWindow};
 use crate::collect::{Collector, Halt};
 
 pub(super) struct Records {
@@ -15,7 +15,7 @@ impl Records {
 }
 
 impl Decode for Records {
-    fn decode(&mut self, window: Window<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
+    fn decode(&mut self, window: ReadWindow<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
         let whole = window.bytes.len() / self.width * self.width;
         out.block(self.width, &window.bytes[..whole], window.offset)?;
         let left = window.bytes.len() - whole;

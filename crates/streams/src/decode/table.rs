@@ -5,7 +5,7 @@
 use csv_core::{ReadRecordResult, Reader};
 
 use super::weight::{is_number, weight};
-use super::{Decode, Window};
+use super::{Decode, ReadWindow};
 use crate::collect::{Collector, Halt};
 use crate::composite::push_part;
 use crate::error::{BadReason, BadRecord, Place, ReadErrorKind, SpecError};
@@ -224,7 +224,7 @@ impl Table {
 }
 
 impl Decode for Table {
-    fn decode(&mut self, window: Window<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
+    fn decode(&mut self, window: ReadWindow<'_>, out: &mut Collector<'_>) -> Result<usize, Halt> {
         let mut input = window.bytes;
         if !self.begun {
             if BYTE_ORDER_MARK.starts_with(input) && !window.end {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use ucl_data_plane::KeyFormat;
 use ucl_streams::SplitMix64;
-use ucl_zoo::{Entry, Knowledge, Oracle, Plan, Rival};
+use ucl_zoo::{Entry, Knowledge, Oracle, Rival, RivalPlan};
 
 pub struct Stream {
     pub name: String,
@@ -117,13 +117,13 @@ pub fn knowledge<'a>(entry: &Entry, ranking: &'a [&'a [u8]], sample: &'a [(&'a [
     }
 }
 
-pub fn plan(stream: &Stream, budget: usize, seed: u64) -> Plan<'static> {
-    Plan::new(budget, stream.keys, seed)
+pub fn plan(stream: &Stream, budget: usize, seed: u64) -> RivalPlan<'static> {
+    RivalPlan::new(budget, stream.keys, seed)
 }
 
 pub fn build(entry: &Entry, stream: &Stream, budget: usize, seed: u64) -> Box<dyn Rival> {
     let (ranking, sample) = (ranking(stream), sample(stream));
-    let plan = Plan { knowledge: knowledge(entry, &ranking, &sample), ..plan(stream, budget, seed) };
+    let plan = RivalPlan { knowledge: knowledge(entry, &ranking, &sample), ..plan(stream, budget, seed) };
     entry.build(&plan).unwrap_or_else(|error| panic!("{} on {}: {error}", entry.name, stream.name))
 }
 

@@ -12,7 +12,7 @@
 use std::ops::Range;
 
 use crate::network::parameters::Layout;
-use crate::system::System;
+use crate::prepared::PreparedColumns;
 
 /// Columns of a chunk's products.
 const CHUNK_COLUMNS: usize = 96;
@@ -24,7 +24,7 @@ const WORK_PER_COUNTER: usize = 8;
 
 /// The cutting up of `keys` keys.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Division {
     pub(crate) keys: usize,
     pub(crate) bucket_length: usize,
     pub(crate) lanes: usize,
@@ -54,8 +54,8 @@ impl Chunk {
     }
 }
 
-impl Plan {
-    pub(crate) fn new(layout: &Layout, system: &System<'_>, lanes: usize) -> Self {
+impl Division {
+    pub(crate) fn new(layout: &Layout, system: &PreparedColumns<'_>, lanes: usize) -> Self {
         let keys = system.keys;
         let worthwhile = keys * system.degree / (WORK_PER_COUNTER * system.counters);
         let max_tasks = worthwhile.next_power_of_two().clamp(2, MAX_TASKS);
@@ -110,7 +110,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, Shape};
+    use crate::config::{Config, CounterGrid};
     use proptest::prelude::*;
     use ucl_equations::Columns;
 
@@ -119,12 +119,12 @@ mod tests {
         #[test]
         fn every_key_is_in_exactly_one_place(keys in 1usize..5000, length in 1usize..300, lanes in 1usize..33, shared: bool) {
             let config = Config { bucket_length: length, shared_buckets: shared, ..Config::default() };
-            let shape = Shape { rows: 1, width: 64 };
+            let shape = CounterGrid { rows: 1, width: 64 };
             let layout = Layout::new(shape, &config);
             let mut columns = Columns::ones(64, 1);
             (0..keys).for_each(|k| { columns.push(&[k as u32 % 64]); });
             let hot = vec![false; keys];
-            let plan = Plan::new(&layout, &System::new(shape, &columns, &hot), lanes);
+            let plan = Division::new(&layout, &PreparedColumns::new(shape, &columns, &hot), lanes);
             let mut seen = vec![];
             let mut buckets = 0;
             for task in plan.tasks() {

@@ -2,13 +2,13 @@
 
 use ucl_equations::{ColumnId, Columns};
 
-use crate::config::Shape;
+use crate::config::CounterGrid;
 use crate::normalise::scale;
 use crate::problem::{Problem, Snapshot};
 use crate::rng::Rng;
 
 /// The columns as the inner loops read them.
-pub(crate) struct System<'a> {
+pub(crate) struct PreparedColumns<'a> {
     pub(crate) keys: usize,
     pub(crate) counters: usize,
     pub(crate) degree: usize,
@@ -20,8 +20,8 @@ pub(crate) struct System<'a> {
     cold: Vec<u32>,
 }
 
-impl<'a> System<'a> {
-    pub(crate) fn new(shape: Shape, columns: &Columns, hot: &'a [bool]) -> Self {
+impl<'a> PreparedColumns<'a> {
+    pub(crate) fn new(shape: CounterGrid, columns: &Columns, hot: &'a [bool]) -> Self {
         let position = |&i: &u32| input_position(shape, i as usize) as u32;
         let ids = 0..columns.len() as u32;
         let coefficients = |k| (0..columns.degree()).map(move |e| columns.coefficient(ColumnId(k), e));
@@ -79,7 +79,7 @@ pub(crate) struct Sample {
 }
 
 /// The window's snapshots, normalised; those with nothing in them are left out.
-pub(crate) fn normalise_window(shape: Shape, problem: &Problem<'_>) -> Vec<Sample> {
+pub(crate) fn normalise_window(shape: CounterGrid, problem: &Problem<'_>) -> Vec<Sample> {
     let sample = |s: &Snapshot<'_>| {
         let scale = scale(shape, s.counters);
         (scale > 0.0).then(|| Sample {
@@ -92,7 +92,7 @@ pub(crate) fn normalise_window(shape: Shape, problem: &Problem<'_>) -> Vec<Sampl
 }
 
 /// `y / scale` in the order of the encoder's input.
-pub(crate) fn normalised(shape: Shape, counters: &[f64], scale: f64) -> Vec<f32> {
+pub(crate) fn normalised(shape: CounterGrid, counters: &[f64], scale: f64) -> Vec<f32> {
     let mut out = vec![0.0; counters.len()];
     for (i, c) in counters.iter().enumerate() {
         out[input_position(shape, i)] = (c / scale) as f32;
@@ -103,7 +103,7 @@ pub(crate) fn normalised(shape: Shape, counters: &[f64], scale: f64) -> Vec<f32>
 /// Where counter `row * width + column` stands in the encoder's input: column by column, the rows
 /// side by side, so that the layers over a row see all rows in one product.
 #[inline]
-fn input_position(shape: Shape, counter: usize) -> usize {
+fn input_position(shape: CounterGrid, counter: usize) -> usize {
     (counter % shape.width) * shape.rows + counter / shape.width
 }
 
@@ -121,7 +121,7 @@ mod tests {
             let mut columns = Columns::ones(4, 1);
             (0..keys).for_each(|k| { columns.push(&[k as u32 % 4]); });
             let hot: Vec<bool> = (0..keys).map(|k| k % 3 == 0).collect();
-            let system = System::new(Shape { rows: 1, width: 4 }, &columns, &hot);
+            let system = PreparedColumns::new(CounterGrid { rows: 1, width: 4 }, &columns, &hot);
             let mut raised = Vec::new();
             system.draw_raised(share, samples, &mut crate::rng::Rng::new(seed), &mut raised);
             let cold = hot.iter().filter(|h| !**h).count();
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn empty_snapshots_are_left_out() {
-        let shape = Shape { rows: 2, width: 2 };
+        let shape = CounterGrid { rows: 2, width: 2 };
         let columns = Columns::ones(4, 2);
         let (zero, some) = ([0.0; 4], [3.0, 1.0, 2.0, 2.0]);
         let window = [&zero, &some].map(|c| Snapshot { counters: &c[..], interval_weight: 4.0 });
