@@ -6,6 +6,9 @@
 //! collector. They talk through channels with bounds. [`run`] is what `ucl agent` and the small
 //! binary `ucl-agent` do.
 
+// They panic where nobody reads any more: a log must not end the counting.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 mod args;
 mod carrier;
 mod feed;

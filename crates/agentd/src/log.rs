@@ -1,5 +1,7 @@
 //! What an operator is told, on standard error: one line for each thing to act on.
 
+use std::io::Write;
+
 use ucl_agent::Status;
 use ucl_link::Name;
 use ucl_sketch::Bytes;
@@ -19,7 +21,9 @@ impl Log {
     }
 
     pub fn note(&self, text: &str) {
-        eprintln!("ucl agent: {}: {}", self.stream, printable(text));
+        // A log that cannot be written must not end the counting. `eprintln!` would panic.
+        let line = format!("ucl agent: {}: {}\n", self.stream, printable(text));
+        let _ = std::io::stderr().write_all(line.as_bytes());
     }
 
     pub fn warn(&self, text: &str) {

@@ -1,5 +1,6 @@
 //! `ucl-agent`: `ucl agent` alone, for devices.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -16,7 +17,7 @@ fn main() -> ExitCode {
     match ucl_agentd::run_and_tell(&Command::parse().args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("ucl-agent: {error}");
+            let _ = writeln!(std::io::stderr(), "ucl-agent: {error}");
             ExitCode::from(if matches!(error, AgentdError::Usage(_) | AgentdError::Address(_)) { 2 } else { 1 })
         }
     }

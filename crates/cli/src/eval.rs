@@ -11,7 +11,7 @@ use ucl_sketch::{Base, Bytes, CounterBits, HeavyKind, ReportRule, Shape};
 use ucl_streams::Source;
 use ucl_streams::process::peak_resident_bytes;
 
-use crate::fail::{Usage, harmless};
+use crate::fail::{Usage, harmless, tell};
 use crate::input::{self, InputArgs, check_files};
 use crate::show;
 use crate::spinner::Spinner;
@@ -291,7 +291,7 @@ fn read(args: &Args) -> anyhow::Result<Recording> {
     input::notes(summary);
     if let Some(first) = &summary.first_skip {
         let first = harmless(&first.to_string());
-        eprintln!("ucl: skipped {}; the first: {first}", show::counted(summary.skipped, "bad record"));
+        tell(format_args!("skipped {}; the first: {first}", show::counted(summary.skipped, "bad record")));
     }
     if stream.items() == 0 {
         anyhow::bail!("{}: the stream has no items", stream.name());

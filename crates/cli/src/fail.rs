@@ -1,6 +1,7 @@
 //! From errors to messages and exit codes: 0 fine, 1 failed, 2 wrong usage.
 
-use std::io;
+use std::fmt::Display;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// A command line that parses, but asks for something impossible.
@@ -15,6 +16,12 @@ impl Usage {
     }
 }
 
+/// Writes a line to standard error. `eprintln!` would panic where that cannot be written to
+/// (`2>&1 | head`, a full disk), and the answer and the state would be lost with it.
+pub fn tell(line: impl Display) {
+    let _ = io::stderr().write_all(format!("ucl: {line}\n").as_bytes());
+}
+
 /// Reports the result of a command.
 pub fn exit_code(result: anyhow::Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
@@ -22,7 +29,7 @@ pub fn exit_code(result: anyhow::Result<()>) -> ExitCode {
         // Whoever read our output has seen enough (`ucl … | head`).
         return ExitCode::SUCCESS;
     }
-    eprintln!("ucl: {}", harmless(&error.to_string()));
+    tell(harmless(&error.to_string()));
     ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
 }
 
@@ -35,7 +42,7 @@ pub fn wrong_usage(error: &clap::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let text = error.render().to_string();
-    eprint!("ucl: {}", text.strip_prefix("error: ").unwrap_or(&text));
+    tell(text.strip_prefix("error: ").unwrap_or(&text).trim_end_matches('\n'));
     ExitCode::from(2)
 }
 
@@ -52,7 +59,8 @@ pub fn harmless(text: &str) -> String {
     })
 }
 
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
+/// True if the reader of our output has gone.
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
         let csv = cause.downcast_ref::<csv::Error>().and_then(|error| match error.kind() {

@@ -10,7 +10,7 @@ use ucl_streams::{
     content_of, expand,
 };
 
-use crate::fail::{Usage, harmless};
+use crate::fail::{Usage, harmless, tell};
 use crate::infer::{Inferred, infer};
 use crate::show::counted;
 
@@ -149,7 +149,7 @@ impl InputArgs {
             let first = harmless(&first.display().to_string());
             let more = if others.is_empty() { String::new() } else { format!("; and {} more", others.len()) };
             let read = counted(found.sources.len() as u64, "file");
-            eprintln!("ucl: note: {read} to read, {} skipped: {first} {why}{more}", found.skipped.len());
+            tell(format_args!("note: {read} to read, {} skipped: {first} {why}{more}", found.skipped.len()));
         }
         Ok(found.sources)
     }
@@ -200,7 +200,7 @@ impl InputArgs {
             (None, Some(own)) if sources.iter().all(|source| source.own_format().is_some()) => own.clone(),
             (None, None) if !self.raw => match infer(sources)? {
                 Some(Inferred { format, note }) => {
-                    eprintln!("ucl: note: {note}");
+                    tell(format_args!("note: {note}"));
                     format
                 }
                 None => Format::default(),
@@ -296,8 +296,8 @@ pub fn notes(summary: &ReadSummary) {
     if let Some(header) = &summary.assumed_header {
         let input = harmless(&header.input);
         let key = harmless(&header.key);
-        eprintln!(
-            "ucl: note: the first row of {input} is taken for a header, with `{key}` in the key's column; add --no-header if \
+        tell(format_args!(
+            "note: the first row of {input} is taken for a header, with `{key}` in the key's column; add --no-header if \
              it is data, --header to confirm"
         );
     }

@@ -1,6 +1,9 @@
 //! The command line of UCL-sketch: options in, answers out; one file or folder a command. Counting,
 //! decoding and measuring are in the crates below.
 
+// They panic where nobody reads any more: `fail::tell` and `show::print` do not.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 use std::process::ExitCode;
 
 use clap::Parser;

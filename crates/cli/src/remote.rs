@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use ucl_link::{About, Client, Facts, Fleet, KeyRow, Keys, Range as Count, StreamRow, Whole};
 
-use crate::fail::{Usage, harmless};
+use crate::fail::{Usage, harmless, tell};
 use crate::key::Key;
 use crate::present::{self, Row};
 use crate::show::{bytes, count, counted, print, table};
@@ -86,17 +86,17 @@ impl From<KeyRow> for Row {
 fn notes(facts: &Facts) {
     if let Some(range) = &facts.range {
         if !range.complete {
-            eprintln!("ucl: note: a part of this time is no longer kept epoch by epoch; the answer leaves it out");
+            tell(format_args!("note: a part of this time is no longer kept epoch by epoch; the answer leaves it out"));
         }
         if range.epochs == 0 {
-            eprintln!("ucl: note: no epoch ended in this time");
+            tell(format_args!("note: no epoch ended in this time"));
         }
     }
     if facts.unseen_items > 0 {
-        eprintln!("ucl: note: {} are known to be missing", counted(facts.unseen_items, "item"));
+        tell(format_args!("note: {} are known to be missing", counted(facts.unseen_items, "item")));
     }
     if facts.unseen_unknown {
-        eprintln!("ucl: note: items are missing, and nobody knows how many: `ucl streams` shows of which streams");
+        tell(format_args!("note: an unknown number of items is missing: `ucl streams` shows from which streams"));
     }
 }
 
@@ -104,16 +104,16 @@ fn notes(facts: &Facts) {
 fn with_notes<T>(whole: Whole<T>) -> T {
     let Whole { answer, silent, missing } = whole;
     for error in silent {
-        eprintln!("ucl: note: not in this answer: {}", harmless(&error.to_string()));
+        tell(format_args!("note: not in this answer: {}", harmless(&error.to_string())));
     }
     if !missing.is_empty() {
         let number = counted(missing.len() as u64, "partition");
         let missing: Vec<String> = missing.iter().take(20).map(u32::to_string).collect();
         let list = missing.join(", ");
-        eprintln!(
-            "ucl: note: the streams of {number} are not in this answer ({list}): give the addresses of all collectors, with \
+        tell(format_args!(
+            "note: the streams of {number} are not in this answer ({list}): give the addresses of all collectors, with \
              commas between them"
-        );
+        ));
     }
     answer
 }

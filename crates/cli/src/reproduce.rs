@@ -8,7 +8,7 @@ use ucl_lab::MethodRegistry;
 use ucl_lab::reproduce::{Event, Extent, Reproduction, Scope, SpecResult, docs};
 use ucl_lab::specs::{self, Spec};
 
-use crate::fail::Usage;
+use crate::fail::{Usage, tell};
 use crate::show;
 use crate::spinner::Spinner;
 
@@ -112,13 +112,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             done.store(0, Ordering::Relaxed);
             spinner.aside(|| {
                 let stored = if stored > 0 { format!(", {stored} already stored") } else { String::new() };
-                eprintln!("ucl: {}: {} to run{stored}", spec.name, show::counted(jobs as u64, "job"));
+                tell(format_args!("{}: {} to run{stored}", spec.name, show::counted(jobs as u64, "job")));
                 if !missing.is_empty() {
-                    eprintln!(
-                        "ucl: {}: these methods are not registered and were left out: {}",
+                    tell(format_args!(
+                        "{}: these methods are not registered and were left out: {}",
                         spec.name,
                         missing.join(", ")
-                    );
+                    ));
                 }
             });
         }
@@ -129,7 +129,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Event::Done { outcome } => {
             done.fetch_add(1, Ordering::Relaxed);
             if let Some(error) = &outcome.error {
-                spinner.aside(|| eprintln!("ucl: failed: {}: {error}", outcome.job));
+                spinner.aside(|| tell(format_args!("failed: {}: {error}", outcome.job)));
             }
         }
     };

@@ -81,6 +81,8 @@ Send and ask with:
 
 fn log(json: bool) {
     let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false);
+    // It would be told on standard error, with a panic if that is what cannot be written.
+    let builder = builder.log_internal_errors(false);
     if json {
         builder.json().init();
     } else {

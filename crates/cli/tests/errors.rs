@@ -218,6 +218,44 @@ fn the_state_is_saved_when_nobody_reads_the_answers() {
     assert!(items >= 10, "{items}");
 }
 
+/// An output that nobody reads, as that of `ucl … | head` when `head` has seen enough.
+fn unread() -> std::io::PipeWriter {
+    std::io::pipe().unwrap().1
+}
+
+/// `ucl … 2>&1 | head` ended in a panic, without a state, as soon as there was something to say.
+#[test]
+fn notes_that_nobody_reads_cost_nothing() {
+    let folder = Folder::with("t.csv", "k,w\na,1\na,1\nb,x\n");
+    let mut command = folder.command("count t.csv --format csv:1 --weight 2 --json --save state");
+    let run: common::Run = command.stderr(unread()).output().unwrap().into();
+    assert_eq!((run.code, run.err.as_str()), (1, ""));
+    assert!(run.out.contains("\"items\":2"), "{}", run.out);
+    assert_eq!(folder.run("query state a --json").json()["estimate"], 2);
+    for (wrong, code) in [("count t.csv --no-such-option", 2), ("count no-such-file", 1), ("top t.csv", 1)] {
+        let run: common::Run = folder.command(wrong).stderr(unread()).output().unwrap().into();
+        assert_eq!(run.code, code, "{wrong}");
+    }
+}
+
+/// A reader that stops takes nothing with it but what it would have read: files are written, and
+/// failures told.
+#[test]
+fn answers_that_nobody_reads_hide_no_failure() {
+    let folder = Folder::with("log", "a 1\na 1\n");
+    folder.write("bad", "a 1\na 1\nb\n");
+    let run = |args: &str| -> common::Run { folder.command(args).stdout(unread()).output().unwrap().into() };
+    let all = run("count log --format field:1 --all --out keys.csv");
+    assert_eq!((all.code, all.err.as_str()), (0, ""));
+    assert!(String::from_utf8(folder.read("keys.csv")).unwrap().contains("\na,2,2,2,"));
+    let unsaved = run("count log --format field:1 --save no-such-folder/state");
+    assert!(unsaved.code == 1 && unsaved.err.starts_with("ucl: cannot write no-such-folder/state"), "{}", unsaved.err);
+    let unfiled = run("count log --format field:1 --all --out /dev/null/keys.csv");
+    assert!(unfiled.code == 1 && unfiled.err.starts_with("ucl: cannot write /dev/null/keys.csv"), "{}", unfiled.err);
+    let cut = run("count bad --format field:2");
+    assert!(cut.code == 1 && cut.err.ends_with("; the answer covers the 2 items before\n"), "{}", cut.err);
+}
+
 #[test]
 fn the_smallest_budget_that_is_named_does() {
     let folder = Folder::new();

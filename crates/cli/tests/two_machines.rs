@@ -352,6 +352,17 @@ fn a_bad_record_is_skipped_or_ends_the_input() {
     assert_eq!(collector.count(&folder, "x"), 5);
 }
 
+/// A log that could not be written, as on a full disk or without a reader, ended the thread.
+#[test]
+fn notes_that_nobody_reads_stop_no_agent() {
+    let folder = Folder::with("a.log", "1 x\n2 x\n3\n4 x\n");
+    let collector = Collector::start(&folder, "127.0.0.1:0", None);
+    let mut agent = collector.agent(&folder, "--stream a --format field:2 --verbose a.log");
+    let run: common::Run = agent.stderr(std::io::pipe().unwrap().1).output().unwrap().into();
+    assert_eq!((run.code, run.out.as_str()), (0, "a: 3 items in 1 epoch, all delivered\n"));
+    assert_eq!(collector.count(&folder, "x"), 3);
+}
+
 #[test]
 fn wrong_usage_is_explained() {
     let folder = Folder::with("a.log", "x\n");

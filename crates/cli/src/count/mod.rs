@@ -25,10 +25,11 @@ use ucl_sketch::{
 };
 use ucl_streams::{Format, Progress, ReadError, ReadSummary, Source, read};
 
-use crate::fail::{Usage, harmless};
+use crate::fail::{Usage, harmless, is_closed_pipe, tell};
 use crate::input::{self, InputArgs, check_files};
 use crate::key::each_line;
 use crate::progress::Bar;
+use crate::show::counted;
 use answer::{Answer, Asked};
 use counter::{Counter, Skipped};
 use every::{Every, Live, Periods};
@@ -428,16 +429,17 @@ fn conclude(
         bar.clear();
         anyhow::bail!("{message}");
     }
-    let covered = format!("the answer covers the {} before", crate::show::counted(summary.items, "item"));
+    let covered = format!("the answer covers the {} before", counted(summary.items, "item"));
     let stopped = run.interrupt.load(Ordering::Relaxed).then(|| format!("stopped: {covered}"));
     let failure = failure.map(|message| format!("{message}; {covered}"));
     bar.say("decoding");
     let done = finish(counter, run, &summary, failure.as_deref().or(stopped.as_deref()), bar);
     bar.clear();
     input::notes(&summary);
+    let unread = done.as_ref().is_err_and(is_closed_pipe);
     match (failure, stopped) {
-        (Some(message), _) if done.is_ok() => anyhow::bail!(message),
-        (Some(message), _) | (None, Some(message)) => eprintln!("ucl: {}", harmless(&message)),
+        (Some(message), _) if done.is_ok() || unread => anyhow::bail!(message),
+        (Some(message), _) | (None, Some(message)) => tell(harmless(&message)),
         (None, None) => (),
     }
     done
@@ -508,8 +510,8 @@ fn finish(
     // Before a training that a longer stream would not have had; and the answer is given even if
     // this fails.
     let saved = run.save(counter);
-    answer(counter, run, summary, early, bar)?;
-    saved
+    let answered = answer(counter, run, summary, early, bar);
+    saved.and(answered)
 }
 
 fn answer(
@@ -521,32 +523,37 @@ fn answer(
 ) -> anyhow::Result<()> {
     let args = run.args;
     crate::stored::train_if_not_ready(&mut counter.sketch)?;
+    let file = args.out.as_ref().filter(|target| target.path().is_some());
     if let Some(target) = args.printed() {
         let view = counter.sketch.query_view()?;
+        // Before anything is printed: whoever reads that may stop (`| head`).
+        let filed = file.map_or(Ok(()), |target| target.write(&view, run.format));
         bar.clear();
-        target.write(&view, run.format)?;
-        if let Some(told) = Skipped::of(summary).told() {
-            eprintln!("ucl: skipped {told}");
-        }
-        if summary.zero_weight > 0 {
-            eprintln!("ucl: note: {} of weight 0, not counted", crate::show::counted(summary.zero_weight, "record"));
-        }
-        if summary.no_key > 0 {
-            eprintln!("ucl: note: {} without a key, not counted", crate::show::counted(summary.no_key, "record"));
-        }
-        let to_a_file = args.out.as_ref().filter(|target| target.path().is_some());
-        return to_a_file.map_or(Ok(()), |target| target.write(&view, run.format));
+        let printed = target.write(&view, run.format);
+        tell_left_out(summary);
+        return filed.and(printed);
     }
     let (mut answer, view) = run.answer(counter, summary)?;
     answer.self_check = view.self_check()?;
     answer.warnings.extend(early.map(str::to_owned));
     let text = if args.json { serde_json::to_string(&answer)? + "\n" } else { text::whole(&answer, args.verbose) };
-    if let Some(target) = &args.out {
-        target.write(&view, run.format)?;
-    }
+    let filed = file.map_or(Ok(()), |target| target.write(&view, run.format));
     // What is printed would follow the bar on its line.
     bar.clear();
-    crate::show::print(text)
+    filed.and(crate::show::print(text))
+}
+
+/// Tells which records are not in the keys that are printed.
+fn tell_left_out(summary: &ReadSummary) {
+    if let Some(told) = Skipped::of(summary).told() {
+        tell(format_args!("skipped {told}"));
+    }
+    if summary.zero_weight > 0 {
+        tell(format_args!("note: {} of weight 0, not counted", counted(summary.zero_weight, "record")));
+    }
+    if summary.no_key > 0 {
+        tell(format_args!("note: {} without a key, not counted", counted(summary.no_key, "record")));
+    }
 }
 
 fn build(
@@ -592,14 +599,14 @@ fn deduced_keys(sources: &[Source], format: &Format) -> KeyFormat {
 fn queried_keys(args: &Args, format: &Format) -> anyhow::Result<Vec<Vec<u8>>> {
     let parse = |key: &OsString| format.parse_key_bytes(key.as_encoded_bytes()).map_err(Usage::because);
     let mut keys = args.query.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
-    if let Some(path) = &args.query_file {
-        let shown = path.display().to_string();
-        let file = std::fs::File::open(path).map_err(|error| anyhow::anyhow!("cannot open {shown}: {error}"))?;
-        each_line(std::io::BufReader::new(file), &shown, format, |key| {
-            keys.push(key);
-            Ok(())
-        })?;
-    }
+    let Some(path) = &args.query_file else { return Ok(keys) };
+    let shown = path.display().to_string();
+    let file = std::fs::File::open(path).map_err(|error| anyhow::anyhow!("cannot open {shown}: {error}"))?;
+    let push = |key| {
+        keys.push(key);
+        Ok(())
+    };
+    each_line(std::io::BufReader::new(file), &shown, format, push)?;
     Ok(keys)
 }
 

@@ -11,7 +11,7 @@ use ucl_streams::Format;
 
 use super::Args;
 use super::over_time::Period;
-use crate::fail::Usage;
+use crate::fail::{Usage, tell};
 use crate::stored::{
     DELIMITER, Difference, FORMAT, HEADER, MEMORY, QUOTES, Reading, SCALE, Stored, WEIGHT, earlier_hashes, key_bytes,
 };
@@ -102,7 +102,7 @@ pub fn better_planned(sketch: &mut UclSketch, budget: usize, keys: u64) -> bool 
 pub fn open(path: &Path, args: &Args) -> anyhow::Result<Stored> {
     let mut stored = Stored::load(path)?;
     if let Some(warning) = earlier_hashes(stored.sketch.config().seed) {
-        eprintln!("ucl: {}: hash functions: {warning}", path.display());
+        tell(format_args!("{}: hash functions: {warning}", path.display()));
     }
     let mode = stored.sketch.mode();
     let insists = stored.sketch.with_control(|control| control.settings().fallback == Fallback::WhenUntrained);
