@@ -45,15 +45,25 @@ pub fn check(path: &Path) -> io::Result<()> {
 
 /// Fails if a file cannot be written there because there is no such folder, or because it is one.
 pub fn check_folder(path: &Path) -> anyhow::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let target = linked(path).unwrap_or_else(|_| path.to_owned());
     let problem = if path.is_dir() {
         "it is a folder"
-    } else if !folder.is_dir() {
+    } else if !folder(&target).is_dir() {
         "there is no such folder"
     } else {
         return Ok(());
     };
     anyhow::bail!("cannot write {}: {problem}", path.display())
+}
+
+/// Fails if a state could not be saved there, and before anything is counted. Changes nothing.
+pub fn check_state(path: &Path) -> anyhow::Result<()> {
+    check_folder(path)?;
+    if !is_replaced(path) {
+        anyhow::bail!("cannot write {}: it is not a regular file", path.display());
+    }
+    let begun = linked(path).and_then(|target| temporary(&target));
+    begun.map(drop).map_err(|error| anyhow::anyhow!("cannot write {}: {error}", path.display()))
 }
 
 /// Returns true if a new file takes the place of this one: it is a regular file, or not there yet.

@@ -68,6 +68,18 @@ fn a_state_is_saved_where_a_link_leads() {
     }
 }
 
+/// It was noticed only after everything had been counted.
+#[cfg(unix)]
+#[test]
+fn a_place_where_no_state_can_be_is_noticed_before_anything_is_counted() {
+    let folder = Folder::with("log", "a\nb\na\n");
+    std::os::unix::fs::symlink("no-such-folder/today.ucl", folder.path().join("today.ucl")).unwrap();
+    for (place, why) in [("today.ucl", "there is no such folder"), ("/dev/null", "it is not a regular file")] {
+        let run = folder.run(&format!("count log --save {place}"));
+        assert_eq!((run.code, run.out, run.err), (1, String::new(), format!("ucl: cannot write {place}: {why}\n")));
+    }
+}
+
 /// It was read until the memory was full, and the process aborted.
 #[cfg(target_os = "linux")]
 #[test]

@@ -143,7 +143,7 @@ pub fn check_outputs(target: Option<&Target>, save: Option<&Path>, sources: &[So
         return Err(Usage(format!("--out and --save are both {}", out.display())).into());
     }
     target.map_or(Ok(()), Target::check)?;
-    save.map_or(Ok(()), replace::check_folder)
+    save.map_or(Ok(()), replace::check_state)
 }
 
 /// Returns true if both paths exist and are one file. (Terminals, pipes and the like can be read
