@@ -58,6 +58,10 @@ enum Command {
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
+    // Opening makes the folder, so that a token can be added before the first start.
+    if !matches!(args.command, Command::Add { .. }) && !args.data.is_dir() {
+        anyhow::bail!("there is no folder {}", args.data.display());
+    }
     let tokens = Tokens::open(&args.data)?;
     match args.command {
         Command::Add { scope, tenant, streams, name } => {

@@ -92,6 +92,7 @@ fn failures() {
         "count table.csv --format csv:5",
         "count rows.jsonl --format jsonl:/user",
         "count log --out no-such-folder/out.csv",
+        "token list --data no-such-folder",
     ];
     let message = |args: &str| format!("$ ucl {args}\n{}\n", folder.run(args).failed(1).trim_end());
     insta::assert_snapshot!(cases.map(message).join("\n"));
