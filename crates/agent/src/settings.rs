@@ -27,7 +27,7 @@ pub struct AgentSettings {
     pub stream: Name,
     /// Format that keys are read in, for whoever shows them.
     pub format: String,
-    /// The data plane.
+    /// Configuration of the data plane.
     pub config: Config,
     /// Rule for when an epoch ends, apart from time: by load, or after a number of items. A state
     /// that was written without watching the load keeps to epochs of 16,000 items.
@@ -42,7 +42,7 @@ pub struct AgentSettings {
     pub commit_ms: u64,
     /// Bytes of epochs that wait for the collector, at most, or one epoch, if that has more.
     pub spool_bytes: u64,
-    /// Whether the state is kept, for an agent that goes on where it stopped. On a device without a
+    /// True if the state is kept, for an agent that goes on where it stopped. On a device without a
     /// disk it is not: then every start begins a new incarnation, and what was not delivered before
     /// it is lost.
     pub keeps_state: bool,
@@ -56,7 +56,8 @@ pub struct AgentSettings {
 }
 
 impl AgentSettings {
-    /// Settings with every default: epochs by load, of at most 10 seconds, and a spool of 64 MB.
+    /// Creates settings with every default: epochs by load, of at most 10 seconds, and a spool of
+    /// 64 MB.
     pub fn new(tenant: Name, stream: Name, config: Config) -> Self {
         Self {
             tenant,

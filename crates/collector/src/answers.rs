@@ -12,7 +12,7 @@ use crate::selection::Selection;
 use crate::settings::CollectorError;
 use crate::snapshot::Snapshot;
 
-/// One epoch.
+/// Times, items and weight of one epoch of an incarnation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpochInfo {
     /// Number of the epoch in its incarnation.
@@ -27,7 +27,7 @@ pub struct EpochInfo {
     pub received_ms: Option<i64>,
 }
 
-/// One incarnation of a stream.
+/// Progress, size and health of one incarnation of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamInfo {
     /// The stream.

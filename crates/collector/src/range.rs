@@ -40,7 +40,7 @@ impl TimeRange {
     }
 }
 
-/// Which part of a range the answers are about.
+/// Part of a range of time that the answers are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coverage {
     /// Epochs that were added up.

@@ -30,7 +30,7 @@ impl Streams {
     }
 }
 
-/// Which streams a question is about.
+/// Streams that a question is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     /// Tenant of the streams.

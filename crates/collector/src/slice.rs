@@ -41,7 +41,7 @@ pub struct KeySeries {
     pub points: Vec<Point>,
 }
 
-/// A key in two ranges.
+/// Count of a key in two ranges of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyChange {
     /// The key; its digest if the name never arrived.
@@ -50,7 +50,7 @@ pub struct KeyChange {
     pub named: bool,
     /// The count in the first range.
     pub before: Sum,
-    /// The count in the second.
+    /// The count in the second range.
     pub after: Sum,
 }
 

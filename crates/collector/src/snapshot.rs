@@ -27,7 +27,7 @@ pub struct Part {
     pub unseen: Option<Unseen>,
 }
 
-/// A count and its range, added up.
+/// Sum of a key's counts over incarnations, with the range that holds the true one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     /// The estimate.
@@ -62,14 +62,14 @@ pub struct Answer {
     pub sum: Sum,
 }
 
-/// Totals of a selection.
+/// Totals of the selected streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Items counted.
     pub items: u64,
     /// Weight of the items.
     pub weight: u64,
-    /// Incarnations.
+    /// Number of incarnations.
     pub parts: usize,
     /// Items that are known to be missing.
     pub unseen_items: u64,
@@ -134,7 +134,7 @@ impl Snapshot {
         self.over(None).top(n)
     }
 
-    /// Returns what the streams come to.
+    /// Returns items and weight of all streams, and what is missing.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         for part in self.parts() {

@@ -111,7 +111,7 @@ pub(crate) struct Sealed {
 /// The moment when a segment was sealed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct End {
-    /// Which of the merged streams, 0 for the first; those up to `through` had become one with it
+    /// Number of the merged stream, 0 for the first; those up to `through` had become one with it
     /// by then.
     pub stream: u32,
     pub through: u32,

@@ -25,7 +25,7 @@ use crate::tight;
 /// Marks a key without a column.
 const NONE: u32 = u32::MAX;
 
-/// One configuration of the linear sketch.
+/// Counters and columns of one configuration of the linear sketch.
 ///
 /// ```
 /// use ucl_control_plane::Segment;

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::registry::KeyId;
 
-/// One epoch's counts.
+/// Counts of one epoch.
 ///
 /// ```
 /// let nothing = ucl_control_plane::EpochCounts::default();
@@ -99,9 +99,9 @@ pub struct Series {
 pub struct Change {
     /// The key.
     pub key: KeyId,
-    /// Per epoch in the first range.
+    /// Count per epoch in the first range.
     pub before: f64,
-    /// Per epoch in the second.
+    /// Count per epoch in the second range.
     pub after: f64,
 }
 

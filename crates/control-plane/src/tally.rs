@@ -89,7 +89,7 @@ impl Tally {
         self.len() == 0
     }
 
-    /// One of them.
+    /// Returns one cell.
     #[inline]
     #[expect(clippy::unnecessary_cast, reason = "not for every width")]
     pub fn get(&self, at: usize) -> i64 {
@@ -102,7 +102,7 @@ impl Tally {
         for_any_width!(&self.0, cells => cells.iter().map(|&cell| cell as i64).collect())
     }
 
-    /// Adds to all of them.
+    /// Adds to all cells.
     pub fn add(&mut self, more: &[i64]) {
         debug_assert_eq!(self.len(), more.len());
         while !self.fits_with(more) {
@@ -136,7 +136,7 @@ impl Tally {
         for_any_width!(&self.0, cells => others.iter_mut().zip(cells).for_each(|(other, &cell)| *other = other.wrapping_add(cell as i64)));
     }
 
-    /// Adds to one of them.
+    /// Adds to one cell.
     #[inline]
     pub fn add_at(&mut self, at: usize, more: i64) {
         let sum = self.get(at).wrapping_add(more);

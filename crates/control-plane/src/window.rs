@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// One cut's cumulative counters.
+/// Counters at one cut, added up since the segment opened.
 ///
 /// ```
 /// let snapshot = ucl_control_plane::Snapshot { counters: vec![3.0, 4.0], interval_weight: 7.0 };
@@ -48,7 +48,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Keeps the last `length` snapshots; 0 keeps none.
+    /// Creates a window that keeps the last `length` snapshots; 0 keeps none.
     pub fn new(length: usize) -> Self {
         Self { snapshots: VecDeque::new(), length, seen: 0 }
     }
@@ -68,7 +68,7 @@ impl Window {
         self.snapshots.push_back(slot);
     }
 
-    /// The snapshots, oldest first.
+    /// Iterates over the snapshots, oldest first.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Snapshot> {
         self.snapshots.iter()
     }
@@ -93,7 +93,7 @@ impl Window {
         self.seen
     }
 
-    /// Bytes held.
+    /// Returns the number of bytes held.
     pub fn memory(&self) -> usize {
         self.snapshots.iter().map(|s| s.counters.capacity() * size_of::<f64>()).sum()
     }

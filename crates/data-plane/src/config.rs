@@ -14,18 +14,18 @@ use crate::report::ReportRule;
 use crate::seed::{Hashing, Seed};
 use crate::table::OutOfMemory;
 
-/// The sizes of the three parts.
+/// Kinds and sizes of the heavy part, the linear sketch and the Bloom filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Shape {
-    /// Which table holds the hot keys.
+    /// Table that holds the hot keys.
     pub heavy: HeavyKind,
     /// Slots of the heavy part.
     pub slots: u32,
     /// `vote_ratio · new <= old` evicts; 1 as published (8 in Elastic Sketch). Augmented Sketch's
     /// filter has no votes.
     pub vote_ratio: u32,
-    /// Which linear sketch counts the rest.
+    /// Linear sketch that counts the rest.
     pub base: Base,
     /// Rows of the sketch, which is to say its counters per key.
     pub rows: u16,
@@ -57,8 +57,8 @@ impl Shape {
         bloom_hashes: 8,
     };
 
-    /// A mirrored table, and nothing that it could evict into. `name_bits` bits with `name_hashes`
-    /// hashes remember which names were sent, for keys of any length.
+    /// Creates the shape of a mirrored table alone. `name_bits` bits with `name_hashes` hashes
+    /// remember which names were sent, for keys of any length.
     pub fn mirrored(table: MirroredShape, name_bits: u32, name_hashes: u8) -> Self {
         Self {
             heavy: HeavyKind::Mirrored(table),
@@ -91,14 +91,14 @@ impl Shape {
         matches!(self.heavy, HeavyKind::Mirrored(_)) && self.geometry().counters() > 1
     }
 
-    /// The most slots.
+    /// Largest number of slots.
     pub const MOST_SLOTS: u32 = 1 << 28;
-    /// The most counters in a row.
+    /// Largest number of counters in a row.
     pub const MOST_WIDTH: u32 = 1 << 27;
-    /// The most bits of the Bloom filter.
+    /// Largest number of bits of the Bloom filter.
     pub const MOST_BLOOM_BITS: u32 = 1 << 31;
 
-    /// The linear sketch's geometry.
+    /// Returns the geometry of the linear sketch.
     pub fn geometry(&self) -> Geometry {
         let Self { rows, width, .. } = *self;
         match self.base {
@@ -114,7 +114,7 @@ impl Shape {
         self.base.signed()
     }
 
-    /// Bytes by part, before anything is built.
+    /// Returns the bytes of each part, before anything is built.
     ///
     /// ```
     /// use ucl_data_plane::{KeyFormat, Shape};
@@ -147,6 +147,9 @@ impl Shape {
     }
 
     /// Checks every limit.
+    ///
+    /// # Errors
+    /// If a size is beyond its limit; the error names the first one.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if let HeavyKind::Mirrored(table) = self.heavy {
             table.validate()?;
@@ -190,16 +193,16 @@ const fn deferred_entry_bytes(key_bytes: usize) -> usize {
 pub struct Config {
     /// Format of keys in the slots.
     pub keys: KeyFormat,
-    /// Sizes.
+    /// Kinds and sizes of the parts.
     pub shape: Shape,
-    /// Which keys are sent.
+    /// Rule for which keys are sent.
     pub rule: ReportRule,
-    /// Fixes every hash.
+    /// Seed of every hash function.
     pub seed: Seed,
 }
 
 impl Config {
-    /// Bytes by part.
+    /// Returns the bytes of each part.
     pub fn memory(&self) -> Memory {
         self.shape.memory(self.keys)
     }
@@ -228,17 +231,17 @@ impl Memory {
         }
     }
 
-    /// All parts, in order.
+    /// Returns all parts, in the order in which they were added.
     pub fn parts(&self) -> &[(&'static str, usize)] {
         &self.parts
     }
 
-    /// Bytes of one part, 0 if there is none of that name.
+    /// Returns the bytes of one part, 0 if there is none of that name.
     pub fn part(&self, name: &str) -> usize {
         self.parts.iter().filter(|(part, _)| *part == name).map(|(_, bytes)| bytes).sum()
     }
 
-    /// All bytes.
+    /// Returns the sum of all parts.
     pub fn total(&self) -> usize {
         self.parts.iter().map(|(_, bytes)| bytes).sum()
     }
@@ -256,7 +259,7 @@ impl fmt::Display for Memory {
     }
 }
 
-/// A configuration that cannot be met.
+/// Error of a configuration that cannot be met.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// Keys were to be longer than any key may be.

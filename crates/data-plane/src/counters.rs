@@ -24,16 +24,16 @@ use crate::table::{OutOfMemory, filled};
 pub enum CounterBits {
     /// Two counters to the byte.
     B4,
-    /// One byte.
+    /// One counter a byte.
     B8,
-    /// Two bytes.
+    /// Two bytes a counter.
     B16,
-    /// Four bytes, as in the paper.
+    /// Four bytes a counter, as in the paper.
     B32,
 }
 
 impl CounterBits {
-    /// All widths, narrow to wide.
+    /// All widths, from narrow to wide.
     pub const ALL: [Self; 4] = [Self::B4, Self::B8, Self::B16, Self::B32];
 
     /// Creates the width from a number of bits.
@@ -43,11 +43,14 @@ impl CounterBits {
     /// assert_eq!(CounterBits::new(8).unwrap(), CounterBits::B8);
     /// assert_eq!(CounterBits::new(12).unwrap_err().to_string(), "counters have 4, 8, 16 or 32 bits, not 12");
     /// ```
+    ///
+    /// # Errors
+    /// If there are no counters of so many bits.
     pub fn new(bits: u32) -> Result<Self, ConfigError> {
         Self::ALL.into_iter().find(|b| b.bits() == bits).ok_or(ConfigError::CounterBits { bits })
     }
 
-    /// The number of bits.
+    /// Returns the number of bits.
     pub fn bits(self) -> u32 {
         match self {
             Self::B4 => 4,
@@ -57,7 +60,7 @@ impl CounterBits {
         }
     }
 
-    /// Bytes that `counters` counters take.
+    /// Returns the number of bytes that `counters` counters take.
     pub fn bytes(self, counters: usize) -> usize {
         (counters * self.bits() as usize).div_ceil(8)
     }
@@ -129,7 +132,7 @@ pub struct Counters {
     words: Words,
 }
 
-/// The raw words of [`Counters`], for an encoder that wants them by the slice.
+/// Raw words of [`Counters`], for an encoder that wants them by the slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterWords<'a> {
     /// Two counters a byte, the even one in the low half.
@@ -143,7 +146,10 @@ pub enum CounterWords<'a> {
 }
 
 impl Counters {
-    /// `len` counters, all zero.
+    /// Creates `len` counters, all zero.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
     pub fn new(len: usize, bits: CounterBits, signed: bool) -> Result<Self, OutOfMemory> {
         let words = match bits {
             CounterBits::B4 => Words::B4(filled(len.div_ceil(2), 0)?),
@@ -154,7 +160,7 @@ impl Counters {
         Ok(Self { len, signed, words })
     }
 
-    /// Counters that hold these remainders, as [`Counters::iter`] gave them.
+    /// Creates counters that hold these remainders, as [`Counters::iter`] gave them.
     pub fn from_remainders(remainders: &[i64], bits: CounterBits, signed: bool) -> Result<Self, OutOfMemory> {
         let mut counters = Self::new(remainders.len(), bits, signed)?;
         for (at, &value) in remainders.iter().enumerate() {
@@ -244,7 +250,7 @@ impl Counters {
         times as i64
     }
 
-    /// The remainder that counter `at` holds.
+    /// Returns the remainder that counter `at` holds.
     #[inline]
     pub fn get(&self, at: usize) -> i64 {
         let raw = self.raw(at);
@@ -291,12 +297,12 @@ impl Counters {
         }
     }
 
-    /// All remainders, in order.
+    /// Iterates over all remainders, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = i64> + '_ {
         (0..self.len).map(|at| self.get(at))
     }
 
-    /// All remainders at once: faster than one by one.
+    /// Returns all remainders at once: faster than one by one.
     pub fn to_vec(&self) -> Vec<i64> {
         fn each<T: Copy>(words: &[T], convert: impl Fn(T) -> i64) -> Vec<i64> {
             words.iter().map(|&word| convert(word)).collect()
@@ -320,7 +326,7 @@ impl Counters {
         }
     }
 
-    /// All remainders as bytes; `None` if they are wider, or may be negative.
+    /// Returns all remainders as bytes; `None` if they are wider, or may be negative.
     pub fn to_bytes(&self) -> Option<Cow<'_, [u8]>> {
         match &self.words {
             _ if self.signed => None,
@@ -337,7 +343,7 @@ impl Counters {
         }
     }
 
-    /// The raw words.
+    /// Returns the raw words.
     pub fn words(&self) -> CounterWords<'_> {
         match &self.words {
             Words::B4(w) => CounterWords::B4(w),

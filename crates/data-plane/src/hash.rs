@@ -42,9 +42,9 @@ const BLOOM_MULTIPLIER: u64 = 0xd1b5_4a32_d192_ed03;
 /// Mixes the slot's bits.
 const SLOT_MULTIPLIER: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// The most counters one key may touch.
+/// Largest number of counters that one key may touch.
 pub const MAX_DEGREE: usize = 16;
-/// The most bits one key may set in the Bloom filter.
+/// Largest number of bits that one key may set in the Bloom filter.
 pub const MAX_BLOOM_HASHES: usize = 16;
 
 const fn multipliers<const M: usize>(start: u64) -> [u64; M] {
@@ -66,7 +66,7 @@ const fn split_mix(x: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The secrets that a seed expands to.
+/// Secrets of the hash functions, expanded from a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashSeed {
     secret: [u64; 6],
@@ -123,7 +123,7 @@ impl HashSeed {
         Self { digest, ..Self::new(0.into()) }
     }
 
-    /// The key for digests of long keys.
+    /// Returns the key for digests of long keys.
     pub fn digest_key(&self) -> DigestKey {
         self.digest
     }
@@ -164,7 +164,7 @@ pub(crate) fn fold(x: u64, y: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// 160 hash bits of one key: 64 for its columns, 32 for its heavy slot, 32 for its Bloom bits, 32
+/// Hash of a key, 160 bits: 64 for its columns, 32 for its heavy slot, 32 for its Bloom bits, 32
 /// for its fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyHash {
@@ -175,13 +175,13 @@ pub struct KeyHash {
 }
 
 impl KeyHash {
-    /// 64 bits for a hash table of keys in the control plane.
+    /// Returns 64 bits for a hash table of keys in the control plane.
     #[inline(always)]
     pub fn table(self) -> u64 {
         self.columns
     }
 
-    /// The heavy slot, of `slots`.
+    /// Returns the heavy slot, of `slots`.
     #[inline(always)]
     pub fn slot(self, slots: u32) -> usize {
         // One fold leaves keys that count up on a lattice: even for most seeds and steps, far from
@@ -190,7 +190,7 @@ impl KeyHash {
         ((word * u64::from(slots)) >> 32) as usize
     }
 
-    /// The position in row `row`, of `width`, and the sign that a signed sketch gives it.
+    /// Returns the position in row `row`, of `width`, and the sign that a signed sketch gives it.
     #[inline(always)]
     pub fn row(self, row: usize, width: u32) -> (u32, bool) {
         let product = self.columns.wrapping_mul(ROW_MULTIPLIERS[row]);
@@ -214,7 +214,7 @@ impl KeyHash {
         u64::from((word >> (32 - Self::FINGERPRINT_BITS)).max(1))
     }
 
-    /// The two words from which all Bloom positions come.
+    /// Returns the two words from which all Bloom positions come.
     #[inline(always)]
     pub fn bloom(self) -> BloomHash {
         let product = u64::from(self.bloom).wrapping_mul(BLOOM_MULTIPLIER);
@@ -231,7 +231,7 @@ pub struct BloomHash {
 }
 
 impl BloomHash {
-    /// Position number `i`, of `size`.
+    /// Returns position number `i`, of `size`.
     #[inline(always)]
     pub fn position(self, i: u32, size: u32) -> u32 {
         let word = self.start.wrapping_add(i.wrapping_mul(self.step));

@@ -2,7 +2,7 @@
 
 use crate::key::MAX_KEY_BYTES;
 
-/// Items that cannot be inserted. Whatever was refused left the sketch as it was.
+/// Error of items that cannot be inserted. Whatever was refused left the sketch as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InsertError {

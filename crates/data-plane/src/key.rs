@@ -12,7 +12,7 @@ use siphasher::sip128::SipHasher24;
 use crate::seed::Hashing;
 use crate::{ConfigError, InsertError};
 
-/// The longest key that can be counted, in bytes.
+/// Length of the longest key that can be counted, in bytes.
 pub const MAX_KEY_BYTES: usize = 65_535;
 
 /// Format of keys in the heavy part.
@@ -29,12 +29,12 @@ pub enum KeyFormat {
 }
 
 impl KeyFormat {
-    /// The key sizes with a fast path.
+    /// Sizes of keys with a fast path, in bytes.
     pub const FIXED_SIZES: [usize; 4] = [4, 8, 13, 16];
-    /// Bits of a code; from eight on they can be fewer.
+    /// Largest number of bits of a code; the smallest is eight.
     pub const CODE_BITS: u8 = 64;
 
-    /// The format for keys that all have `bytes` bytes.
+    /// Returns the format for keys that all have `bytes` bytes.
     ///
     /// ```
     /// use ucl_data_plane::KeyFormat;
@@ -42,6 +42,9 @@ impl KeyFormat {
     /// assert_eq!(KeyFormat::for_key_bytes(40).unwrap(), KeyFormat::Digest);
     /// assert!(KeyFormat::for_key_bytes(70_000).is_err());
     /// ```
+    ///
+    /// # Errors
+    /// If the keys are longer than [`MAX_KEY_BYTES`].
     pub fn for_key_bytes(bytes: usize) -> Result<Self, ConfigError> {
         match bytes {
             4 | 8 | 13 | 16 => Ok(Self::Fixed(bytes as u8)),
@@ -84,7 +87,7 @@ impl KeyFormat {
         }
     }
 
-    /// Bytes a key takes in a slot.
+    /// Returns the number of bytes that a key takes in a slot.
     pub fn slot_bytes(self) -> usize {
         match self {
             Self::Fixed(bytes) => bytes.into(),
@@ -141,7 +144,7 @@ impl DigestKey {
         Self { key, hashing }
     }
 
-    /// The functions in use.
+    /// Returns the hash functions in use.
     pub fn hashing(self) -> Hashing {
         self.hashing
     }

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::counters::Counters;
 use crate::mirrored::Pieces;
 
-/// Which keys are sent.
+/// Rule for which keys are sent.
 ///
 /// ```
 /// use ucl_data_plane::ReportRule;
@@ -27,14 +27,14 @@ pub enum ReportRule {
     Paper,
     /// Any key only if the Bloom filter did not have it.
     New,
-    /// As [`ReportRule::New`]; and a key that the filter claims to know is sent again now and then,
-    /// the first time it enters the sketch in an epoch (one of its counters was still 0), with the
-    /// probability that the filter's claim is false, at most 1/8. Keys lost to the filter are found
-    /// that way; a filter with room to spare sends next to nothing.
+    /// Sends what [`ReportRule::New`] sends; and a key that the filter claims to know is sent again
+    /// now and then, the first time it enters the sketch in an epoch (one of its counters was still
+    /// 0), with the probability that the filter's claim is false, at most 1/8. Keys lost to the
+    /// filter are found that way; a filter with room to spare sends next to nothing.
     Refresh,
-    /// As [`ReportRule::New`]; and at a cut where the filter's claims have become false too often
-    /// (one in 256) it is emptied, so that every key that comes again is sent again, the lost ones
-    /// too. Costs a name for each active key then, and loses hardly any.
+    /// Sends what [`ReportRule::New`] sends; and at a cut where the filter's claims have become
+    /// false too often (one in 256) it is emptied, so that every key that comes again is sent
+    /// again, the lost ones too. Costs a name for each active key then, and loses hardly any.
     Rotate,
     /// As [`ReportRule::New`], with a filter that forgets: keys in use are remembered, and those
     /// that are not make room. One of the kind [`BloomKind::Recent`](crate::BloomKind::Recent)
@@ -136,7 +136,7 @@ pub struct Cut<'a> {
     pub reset: bool,
 }
 
-/// One report.
+/// Message from the data plane to the control plane.
 #[derive(Clone, Copy, Debug)]
 pub enum Report<'a> {
     /// A key that is in the linear sketch, or, for long keys, was seen for the first time.

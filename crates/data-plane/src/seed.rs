@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-/// Which hash functions are in use. A sketch keeps the ones it was begun with, because its digests
+/// Version of the hash functions. A sketch keeps the ones it was begun with, because its digests
 /// name keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Hashing {

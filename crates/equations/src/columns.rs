@@ -159,6 +159,9 @@ impl Columns {
 
     /// Copies some columns, in the given order, over the same counters. Column `k` of the copy is
     /// `ids[k]` of this matrix. Solvers that take candidates do not need a copy.
+    ///
+    /// # Errors
+    /// If one of the numbers is not that of a column.
     pub fn subset(&self, ids: &[ColumnId]) -> Result<Self, Error> {
         if let Some(at) = ids.iter().position(|id| id.0 as usize >= self.len()) {
             return Err(Error::UnknownColumn { at, id: ids[at].0, len: self.len() });

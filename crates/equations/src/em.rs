@@ -54,6 +54,10 @@ pub use crate::multiplicative::{MultiplicativeOptions, MultiplicativeOptions as 
 const SOLVER: &str = "EM";
 
 /// Estimates all columns. `start` (ones if `None`) and `out` have one value per column.
+///
+/// # Errors
+/// If a slice has the wrong length, or holds a negative number or none that is finite; if the
+/// columns have other coefficients than ones.
 pub fn em(
     columns: &Columns,
     y: &[f64],
@@ -68,6 +72,9 @@ pub fn em(
 
 /// Estimates the candidates and takes all other columns as 0. `start` and `out` have one value per
 /// candidate. The other columns are neither read nor copied.
+///
+/// # Errors
+/// As [`em`], and if a candidate is not a column.
 pub fn em_among(
     columns: &Columns,
     candidates: &[ColumnId],

@@ -49,8 +49,8 @@ pub struct LeftOut<'a> {
 }
 
 /// Returns the mean relative L1 residual on rows that were left out in turn: all rows, or those
-/// named. `estimate` decodes a [`LeftOut`] into one value per column. Rows without mass are skipped;
-/// the result is 0 if no row has mass.
+/// named. `estimate` decodes a [`LeftOut`] into one value per column. Rows without mass are
+/// skipped; the result is 0 if no row has mass.
 pub fn residual<E: From<Error>>(
     columns: &Columns,
     rows: Rows,

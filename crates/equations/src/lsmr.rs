@@ -32,6 +32,9 @@ use crate::info::{Info, Stop};
 pub use crate::bidiagonal::LeastSquaresOptions as Options;
 
 /// Estimates all columns and writes one value per column to `out`.
+///
+/// # Errors
+/// If a slice has the wrong length, if a number is not finite, or if an option is impossible.
 pub fn lsmr(columns: &Columns, y: &[f64], options: &Options, out: &mut [f64]) -> Result<Info, Error> {
     options.check(columns, y, out)?;
     out.fill(0.0);

@@ -74,6 +74,10 @@ impl Prior {
 }
 
 /// Estimates all columns with the prior that the counters give, and returns the prior.
+///
+/// # Errors
+/// If a slice has the wrong length, or holds a negative number or none that is finite; if the
+/// columns do not have a one in every row and nothing else.
 pub fn map(columns: &Columns, rows: Rows, y: &[f64], out: &mut [f64]) -> Result<Prior, Error> {
     if !columns.is_ones() {
         return Err(Error::NeedsOnes { solver: "MAP" });

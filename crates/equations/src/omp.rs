@@ -50,6 +50,9 @@ pub struct Options {
 }
 
 /// Estimates all columns: writes the fitted value of each atom to `out`, and 0 elsewhere.
+///
+/// # Errors
+/// If a slice has the wrong length, if a number is not finite, or if an option is impossible.
 pub fn omp(columns: &Columns, y: &[f64], options: &Options, out: &mut [f64]) -> Result<Info, Error> {
     check_len("y", columns.counters(), y.len())?;
     check_len("out", columns.len(), out.len())?;

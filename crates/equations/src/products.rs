@@ -62,6 +62,9 @@ macro_rules! with_coefficients {
 
 impl Columns {
     /// Computes `out = A x`, with threads for large systems.
+    ///
+    /// # Errors
+    /// If a slice has the wrong length.
     pub fn product(&self, x: &[f64], out: &mut [f64]) -> Result<(), Error> {
         check_len("x", self.len(), x.len())?;
         check_len("out", self.counters(), out.len())?;
@@ -75,6 +78,9 @@ impl Columns {
     }
 
     /// Computes `out = Aᵀ y`, with threads for large systems.
+    ///
+    /// # Errors
+    /// If a slice has the wrong length.
     pub fn transposed_product(&self, y: &[f64], out: &mut [f64]) -> Result<(), Error> {
         check_len("y", self.counters(), y.len())?;
         check_len("out", self.len(), out.len())?;

@@ -67,6 +67,9 @@ impl Encoded {
 
 impl Solver {
     /// Creates a network with random weights. `seed` determines them and all later random choices.
+    ///
+    /// # Errors
+    /// If a size is 0 or beyond its limit, or a weight of the loss is not a number.
     pub fn new(shape: CounterGrid, config: Config, seed: u64) -> Result<Self, ConfigError> {
         shape.validate()?;
         config.validate()?;
@@ -136,6 +139,9 @@ impl Solver {
     }
 
     /// Encodes the counters of one snapshot.
+    ///
+    /// # Errors
+    /// If the number of counters is not that of the shape, or one is not finite.
     pub fn encode(&self, counters: &[f64]) -> Result<Encoded, ProblemError> {
         let (found, expected) = (counters.len(), self.shape.counters());
         if found != expected {

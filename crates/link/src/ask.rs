@@ -7,13 +7,12 @@ use crate::{Client, ClientError, Name, Unseen};
 /// Keys in one answer, at most.
 pub const MOST_KEYS: usize = 10_000;
 
-/// Which streams a question is about, and which time.
+/// Streams and time that a question is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
     /// Tenant of the streams.
     pub tenant: Name,
-    /// Names of streams, or with `*` behind them, what their names start with; none for all
-    /// streams.
+    /// Names of streams, or beginnings of names followed by `*`; empty for all streams.
     pub streams: Vec<String>,
     /// Only streams whose keys have this format.
     pub format: Option<String>,
@@ -26,7 +25,7 @@ pub struct About {
 }
 
 impl About {
-    /// All streams of a tenant, at any time.
+    /// Creates a selection of all streams of a tenant, at any time.
     pub fn all(tenant: Name) -> Self {
         Self { tenant, streams: Vec::new(), format: None, last: None, from: None, to: None }
     }
@@ -124,7 +123,7 @@ pub struct Facts {
     pub unseen_unknown: bool,
     /// The time, if the question had one.
     pub range: Option<Covered>,
-    /// Which streams the answer is about, where collectors share them out; `None` for all.
+    /// Partitions that the answer is about, where collectors share out the streams; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partitions: Option<Shared>,
 }
@@ -132,9 +131,9 @@ pub struct Facts {
 /// Partitions that an answer is about: collectors on NATS share out the streams.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shared {
-    /// How many there are.
+    /// Number of partitions in all.
     pub of: u32,
-    /// Those of the collector.
+    /// Partitions of the collector that answered.
     pub here: Vec<u32>,
 }
 
@@ -148,7 +147,7 @@ pub struct Keys {
     pub keys: Vec<KeyRow>,
 }
 
-/// A key before and after.
+/// Count of a key before and after a change.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ChangeRow {
     /// The key.
@@ -211,15 +210,15 @@ pub struct Step {
     pub count: Range,
 }
 
-/// A key over time.
+/// Count of a key over time.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Series {
     /// Streams and items that the answer is about.
     #[serde(flatten)]
     pub facts: Facts,
-    /// Epoch by epoch.
+    /// Counts by epoch, for each incarnation.
     pub series: Vec<StreamSeries>,
-    /// Step by step, if the question had a step.
+    /// Counts by step of time, if the question had a step.
     pub steps: Option<Vec<Step>>,
 }
 
@@ -241,7 +240,7 @@ pub struct Prefixes {
     /// Streams and items that the answer is about.
     #[serde(flatten)]
     pub facts: Facts,
-    /// The sums.
+    /// Sums of the prefixes, in the order of the question.
     pub prefixes: Vec<PrefixRow>,
 }
 

@@ -1,7 +1,7 @@
 //! Waiting longer after each failure, and never all at once.
 
-/// Doubles the wait after each failure, with jitter: a thousand agents that lose their collector do
-/// not come back in the same moment.
+/// Waiting time that doubles after each failure, with jitter: a thousand agents that lose their
+/// collector do not come back in the same moment.
 ///
 /// ```
 /// use ucl_link::Backoff;
@@ -17,9 +17,9 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// The longest first wait.
+    /// Longest wait after the first failure, in milliseconds.
     pub const FIRST_MS: u64 = 500;
-    /// The longest wait.
+    /// Longest wait after any number of failures, in milliseconds.
     pub const MOST_MS: u64 = 60_000;
 
     /// Returns how many milliseconds to wait after a failure: from half to all of a time that
@@ -35,7 +35,7 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// Failures in a row.
+    /// Returns the number of failures in a row.
     pub fn failures(&self) -> u32 {
         self.failures
     }

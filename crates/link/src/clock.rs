@@ -4,7 +4,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::Now;
 
-/// Tells the time by both clocks, for programs around agents and collectors.
+/// Source of time, for programs around agents and collectors.
 ///
 /// ```
 /// let clock = ucl_link::Clock::start();
@@ -26,7 +26,7 @@ impl Clock {
         Now { wall_ms: Self::wall_ms(), mono_ms: self.started.elapsed().as_millis() as u64 }
     }
 
-    /// Milliseconds since 1970, by the clock on the wall.
+    /// Returns the milliseconds since 1970, by the system's clock.
     pub fn wall_ms() -> i64 {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
     }

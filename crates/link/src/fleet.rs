@@ -22,7 +22,7 @@ pub struct Fleet {
     clients: Vec<Client>,
 }
 
-/// What a fleet answers.
+/// Answer of a fleet: the answers of all collectors put together.
 #[derive(Clone, Debug)]
 pub struct Whole<T> {
     /// The answer, of all collectors that gave one.

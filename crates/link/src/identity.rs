@@ -66,7 +66,7 @@ impl From<Name> for String {
     }
 }
 
-/// One life of a stream: its messages follow on each other without a gap. The number counts up; the
+/// Life of a stream: its messages follow on each other without a gap. The number counts up; the
 /// nonce tells apart what two copies of an agent count up to.
 ///
 /// ```
@@ -77,7 +77,7 @@ impl From<Name> for String {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Incarnation {
-    /// Which life, from 1.
+    /// Number of the life, from 1.
     pub number: u32,
     /// Random.
     pub nonce: u64,
@@ -113,7 +113,7 @@ pub struct Identity {
     pub tenant: Name,
     /// The stream.
     pub stream: Name,
-    /// Which life of it.
+    /// Incarnation of the stream.
     pub incarnation: Incarnation,
 }
 

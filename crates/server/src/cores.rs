@@ -24,7 +24,7 @@ pub struct Cores {
 /// The answers of all collectors.
 pub struct Answers<T> {
     pub answers: Vec<T>,
-    /// Which partitions they are of; `None` for all streams.
+    /// Partitions that the answers are about; `None` for all streams.
     pub about: Option<PartitionsJson>,
 }
 
@@ -43,7 +43,7 @@ impl Cores {
         Self { partitions, ..Self::default() }
     }
 
-    /// What all collectors have done.
+    /// Returns the counters of all collectors together.
     pub fn metrics(&self) -> &Arc<CoreMetrics> {
         &self.metrics
     }
@@ -63,7 +63,7 @@ impl Cores {
         self.held.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether requests are taken.
+    /// Returns true if requests are taken.
     pub fn is_ready(&self) -> bool {
         self.all().values().all(Core::is_ready)
     }

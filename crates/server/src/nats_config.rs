@@ -19,9 +19,9 @@ pub struct NatsConfig {
     pub ca: Option<PathBuf>,
     /// Copies of each message.
     pub replicas: usize,
-    /// How many partitions there are.
+    /// Number of partitions.
     pub partitions: u32,
-    /// Those of this collector; `None` if collectors share them out by leases.
+    /// Partitions of this collector; `None` if collectors share them out by leases.
     pub own: Option<BTreeSet<u32>>,
 }
 

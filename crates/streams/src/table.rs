@@ -54,12 +54,12 @@ pub enum Kind {
     Moment,
 }
 
-/// A column.
+/// Name and kind of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// Name of the column.
     pub name: &'static str,
-    /// What its values are.
+    /// Meaning of the values of the column.
     pub kind: Kind,
 }
 
@@ -210,7 +210,7 @@ impl<W: Write> Table<W> {
         Ok(self.out)
     }
 
-    /// The output, for whoever takes from it what is written so far.
+    /// Returns the output, for a caller that takes from it what is written so far.
     pub fn out(&mut self) -> &mut W {
         &mut self.out
     }

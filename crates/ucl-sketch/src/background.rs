@@ -28,7 +28,7 @@ use crate::state::LoadError;
 /// More waiting messages than this, and delta adds epochs together.
 const LAG: u64 = 64;
 
-/// The system cannot start a thread.
+/// Error of a system that cannot start a thread.
 ///
 /// ```
 /// let error = ucl_sketch::NoThread::from(std::io::Error::other("too many"));

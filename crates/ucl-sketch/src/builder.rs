@@ -294,19 +294,21 @@ impl<K: Key> Builder<K> {
         self
     }
 
-    /// The decoder that answers: [`Mode::Sketch`] with it.
+    /// Sets the decoder that answers: [`Mode::Sketch`] with it.
     pub fn decoder(self, decoder: DecoderKind) -> Self {
         self.mode(Mode::Sketch(decoder))
     }
 
-    /// Bits of the codes that stand for keys of any length in [`Mode::Exact`] (64). Fewer save
-    /// uplink, and make it likelier that two keys are taken for one; each answer says how likely.
+    /// Sets the number of bits of the codes that stand for keys of any length in [`Mode::Exact`]
+    /// (default: 64). Fewer save uplink, and make it likelier that two keys are taken for one; each
+    /// answer says how likely.
     pub fn code_bits(mut self, bits: u8) -> Self {
         self.code_bits = Some(bits);
         self
     }
 
-    /// Bits of a count in the table of [`Mode::Exact`] (6): more for items that weigh much.
+    /// Sets the number of bits of a count in the table of [`Mode::Exact`] (default: 6): more for
+    /// items that weigh much.
     pub fn count_bits(mut self, bits: u8) -> Self {
         self.count_bits = Some(bits);
         self
@@ -335,14 +337,15 @@ impl<K: Key> Builder<K> {
         self
     }
 
-    /// Epochs whose counts are kept one by one, for questions about time (none), in the modes exact
-    /// and delta. Without an interval, an epoch then has 16,000 items.
+    /// Sets the number of epochs whose counts are kept one by one, for questions about time
+    /// (default: none), in the modes exact and delta. Without an interval, an epoch then has 16,000
+    /// items.
     pub fn retain_epochs(mut self, epochs: usize) -> Self {
         self.settings.retain_epochs = epochs;
         self
     }
 
-    /// Everything about decoding at once; also [`Mode::Sketch`] with their decoder.
+    /// Sets everything about decoding at once; also [`Mode::Sketch`] with their decoder.
     pub fn settings(mut self, settings: Settings) -> Self {
         self.mode = Some(Mode::Sketch(settings.decoder));
         self.settings = settings;
@@ -418,6 +421,10 @@ impl<K: Key> Builder<K> {
     }
 
     /// Returns the configuration and the epochs that [`Builder::build`] would use.
+    ///
+    /// # Errors
+    /// If the settings contradict each other or are beyond a limit, or the budget is too small or
+    /// too large.
     pub fn plan(&self) -> Result<(Config, Epochs), BuildError> {
         let keys = self.keys.clone()?;
         let mode = self.chosen_mode();
@@ -476,6 +483,10 @@ impl<K: Key> Builder<K> {
     }
 
     /// Builds the sketch.
+    ///
+    /// # Errors
+    /// If the settings contradict each other or are beyond a limit, the budget is too small or too
+    /// large, or the system has not enough memory or cannot start a thread.
     pub fn build(self) -> Result<UclSketch<K>, BuildError> {
         let (config, epochs) = self.plan()?;
         let mut settings = Settings { seed: config.seed.folded(), ..self.settings.clone() };

@@ -104,6 +104,9 @@ impl fmt::Debug for Device {
 impl<K: Key> Builder<K> {
     /// Builds the device's half alone. Decoder and settings only decide which sizes are planned:
     /// decoding is the [`Station`](crate::Station)'s. [`Builder::execution`] has no effect.
+    ///
+    /// # Errors
+    /// As [`Builder::build`], and if the sketch is too large to be sent.
     pub fn device(self) -> Result<Device, BuildError> {
         let (config, epochs) = self.plan()?;
         let allowance = self.allowance(&config)?;
@@ -273,8 +276,8 @@ impl Device {
         self.held.is_some()
     }
 
-    /// The most bytes that [`Device::cut_bound`] can come to while carries are held back, beside
-    /// the messages that wait.
+    /// Returns the largest number of bytes that [`Device::cut_bound`] can come to while carries are
+    /// held back, beside the messages that wait.
     pub fn largest_cut(&self) -> usize {
         let shape = &self.config().shape;
         let counters = shape.geometry().counters();
@@ -303,14 +306,14 @@ impl Device {
         }
     }
 
-    /// Messages that wait to be taken, oldest first.
+    /// Returns the messages that wait to be taken, oldest first.
     pub fn waiting(&mut self) -> impl ExactSizeIterator<Item = &Outgoing> {
         self.collect(false);
         self.outgoing.iter()
     }
 
-    /// The most bytes that the messages of the epoch could have if it ended now, those included
-    /// that wait.
+    /// Returns the largest number of bytes that the messages of the epoch could have if it ended
+    /// now, those included that wait.
     pub fn cut_bound(&mut self) -> usize {
         self.collect(false);
         let config = self.config();
@@ -325,38 +328,38 @@ impl Device {
         self.outgoing_bytes + self.encoder.memory() + counter_bytes + slots + 15 * carried + counters / 8 + 4_096
     }
 
-    /// Bytes of messages that wait to be taken.
+    /// Returns the number of bytes of the messages that wait to be taken.
     pub fn waiting_bytes(&mut self) -> usize {
         self.collect(false);
         self.outgoing_bytes
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &Config {
         self.plane.config()
     }
 
-    /// Items inserted so far.
+    /// Returns the number of items inserted so far.
     pub fn items(&self) -> u64 {
         self.plane.items()
     }
 
-    /// Total weight of all items inserted.
+    /// Returns the total weight of all items inserted.
     pub fn weight(&self) -> u64 {
         self.plane.weight()
     }
 
-    /// Epochs that have ended.
+    /// Returns the number of epochs that have ended.
     pub fn epoch(&self) -> u64 {
         self.encoder.next().epoch
     }
 
-    /// The data plane's bytes, by part.
+    /// Returns the memory of the data plane, by part.
     pub fn memory(&self) -> Memory {
         self.plane.memory()
     }
 
-    /// Bytes of all messages so far.
+    /// Returns the number of bytes of all messages so far.
     pub fn uplink(&self) -> Uplink {
         self.encoder.uplink()
     }

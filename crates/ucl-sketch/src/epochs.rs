@@ -36,7 +36,7 @@ impl Epochs {
         }
     }
 
-    /// Items of an epoch, if all have the same number.
+    /// Returns the number of items of an epoch, if all have the same number.
     pub fn interval(self) -> Option<u64> {
         if let Self::Every(items) = self { Some(items) } else { None }
     }

@@ -33,7 +33,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// All modes.
+    /// Iterates over all modes.
     pub fn all() -> impl Iterator<Item = Self> {
         [Self::Exact, Self::Budget].into_iter().chain(DecoderKind::ALL.into_iter().map(Self::Sketch))
     }
@@ -52,7 +52,7 @@ impl Mode {
         matches!(self, Self::Exact | Self::Budget)
     }
 
-    /// The name in options and results.
+    /// Returns the name in options and results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -68,7 +68,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// No mode has this name.
+/// Error of a text that is not the name of a mode.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no mode '{name}': the modes are {}", Mode::all().map(Mode::name).collect::<Vec<_>>().join(", "))]
 pub struct UnknownMode {

@@ -20,7 +20,7 @@ use crate::Bytes;
 use crate::epochs::Epochs;
 use crate::mode::Mode;
 
-/// Question to the planner.
+/// Budget and keys that a plan is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The budget, in bytes.
@@ -39,7 +39,7 @@ pub struct Request {
     pub interval: Option<u64>,
     /// Leaves room for watching the load of epochs. [`plan`] does so wherever they end by load.
     pub watch_load: bool,
-    /// Which keys are sent; what goes with the decoder if not given.
+    /// Rule for which keys are sent; `None` for the one that goes with the decoder.
     pub rule: Option<ReportRule>,
     /// Bits of a count in a mirrored table: more for items that weigh much. Six if not given.
     pub count_bits: Option<u8>,
@@ -70,8 +70,8 @@ impl Request {
     }
 }
 
-/// The distinct keys that a budget in bytes is planned for where nobody says how many there will
-/// be.
+/// Returns the number of distinct keys that a budget in bytes is planned for where nobody says how
+/// many there will be.
 ///
 /// ```
 /// assert_eq!(ucl_sketch::plan::default_expected_keys(64 << 10), 16_384);
@@ -80,7 +80,7 @@ pub fn default_expected_keys(memory: usize) -> u64 {
     memory as u64 / 4
 }
 
-/// Answer of the planner.
+/// Sizes that the planner has chosen.
 ///
 /// ```
 /// use ucl_sketch::plan::{Plan, Request, plan};
@@ -102,7 +102,7 @@ pub struct Plan {
     pub epochs: Epochs,
 }
 
-/// A budget that no sketch can be planned for.
+/// Error of a budget that no sketch can be planned for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BudgetError {
     /// The budget does not hold even the smallest shape.
@@ -146,6 +146,9 @@ const LEAST_BLOOM: usize = 64;
 /// assert!(plan.shape.memory(request.keys).total() <= 65_536);
 /// # Ok::<(), ucl_sketch::plan::BudgetError>(())
 /// ```
+///
+/// # Errors
+/// If the budget is too small or too large for the mode.
 pub fn plan(mode: Mode, request: Request) -> Result<Plan, BudgetError> {
     let keys = coded(request.keys);
     let decoder = match mode {
@@ -190,7 +193,10 @@ const NAME_SHARE: f64 = 0.15;
 /// Hashes of its filters: each is full when it claims one new name in 512.
 const NAME_HASHES: u8 = 9;
 
-/// A mirrored table in all of the budget.
+/// Plans a mirrored table in all of the budget.
+///
+/// # Errors
+/// If the budget is too small or too large.
 pub fn exact(request: Request) -> Result<Shape, BudgetError> {
     let keys = coded(request.keys);
     mirrored_within(request, keys, |memory| {
@@ -275,9 +281,9 @@ const PAPER_KEY_BITS: f64 = 7.0;
 /// The heavy part keeps at least this share of the budget beside a filter for many keys.
 const LEAST_HEAVY_SHARE: f64 = 0.1;
 
-/// The paper's shapes, by its rule (appendix "Parameter Settings"): the filter covers over 99% of
-/// the expected keys with 8 hashes where the memory allows it, takes over half of a memory that is
-/// small for them (65% at most), and the heavy part has the rest.
+/// Plans the paper's shapes, by its rule (appendix "Parameter Settings"): the filter covers over
+/// 99% of the expected keys with 8 hashes where the memory allows it, takes over half of a memory
+/// that is small for them (65% at most), and the heavy part has the rest.
 ///
 /// One difference: where 99% do not fit, the paper stays with 8 hashes. Here the number of hashes
 /// is the one that loses the fewest keys. With 100,000 keys in 32KB, 8 hashes would cover 55% of
@@ -291,6 +297,9 @@ const LEAST_HEAVY_SHARE: f64 = 0.1;
 /// assert!(expected_coverage(shape.bloom_bits, 8, 40_000.0) > 0.99);
 /// # Ok::<(), ucl_sketch::plan::BudgetError>(())
 /// ```
+///
+/// # Errors
+/// If the budget is too small or too large.
 pub fn wide(request: Request) -> Result<Shape, BudgetError> {
     let rows = match request.memory {
         0..=73_728 => 4,
@@ -327,6 +336,9 @@ pub fn wide(request: Request) -> Result<Shape, BudgetError> {
 /// The rules come from a search over splits of the budget, on generated streams with budgets from
 /// 8KB to 256KB (`cargo run --release -p ucl-lab --example search_shapes`; `docs/planner.md` has
 /// what it found).
+///
+/// # Errors
+/// If the budget is too small or too large.
 pub fn narrow(request: Request) -> Result<Shape, BudgetError> {
     // Few slots, for most hot keys are recovered as well as held.
     let roomy = |key_bits: f64| {

@@ -86,6 +86,9 @@ pub struct Encoder<F> {
 impl<F: FnMut(&[u8])> Encoder<F> {
     /// Creates the encoder of a stream and opens its first segment. The first message goes to `out`
     /// at once.
+    ///
+    /// # Errors
+    /// If the configuration is invalid, or has more counters than a message can hold.
     pub fn new(stream: u64, config: Config, out: F) -> Result<Self, WireError> {
         let mut encoder = Self::resume(Header { stream, ..Header::default() }, config, out)?;
         encoder.send_open(Opening::Change);
@@ -94,6 +97,9 @@ impl<F: FnMut(&[u8])> Encoder<F> {
 
     /// Creates an encoder that continues a stream in the same segment, from [`Encoder::next`] of an
     /// earlier encoder.
+    ///
+    /// # Errors
+    /// If the configuration is invalid, or has more counters than a message can hold.
     pub fn resume(next: Header, config: Config, out: F) -> Result<Self, WireError> {
         segment::check(&config)?;
         Ok(Self {
@@ -162,6 +168,10 @@ impl<F: FnMut(&[u8])> Encoder<F> {
     /// Closes the segment and opens the next one with another configuration. Call this after a cut:
     /// reports collected since then still belong to the old segment, but its counters are not sent
     /// again.
+    ///
+    /// # Errors
+    /// If the configuration is invalid, or has more counters than a message can hold. Nothing is
+    /// written then.
     pub fn open_segment(&mut self, config: Config) -> Result<(), WireError> {
         self.open(config, Opening::Change)
     }

@@ -116,6 +116,9 @@ pub use state::EncoderState;
 /// let config = Config { keys: KeyFormat::Fixed(4), shape, rule: ReportRule::New, seed: 1.into() };
 /// assert!(ucl_wire::check_config(&config).is_err());
 /// ```
+///
+/// # Errors
+/// If the configuration is invalid, or has more counters than a message can hold.
 pub fn check_config(config: &ucl_data_plane::Config) -> Result<(), WireError> {
     sections::segment::check(config)
 }

@@ -132,6 +132,9 @@ pub(crate) fn put_header(header: &Header, body: &mut Vec<u8>) {
 /// assert!(matches!(split_message(b"UC\x01\x00"), Err(WireError::Truncated { .. })));
 /// assert!(matches!(split_message(b"GET / HTTP/1.1"), Err(WireError::NotAMessage { .. })));
 /// ```
+///
+/// # Errors
+/// If the bytes do not start with a message, or end before it does.
 pub fn split_message(bytes: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
     let mut reader = Reader::new(bytes);
     let frame = open_frame(&mut reader)?;
@@ -258,6 +261,9 @@ impl Message {
 
 /// Returns the header of a message with a valid checksum, which tells the
 /// [`Receiver`](crate::Receiver) it is for.
+///
+/// # Errors
+/// If the bytes are not one whole message of a known version, or the checksum is wrong.
 pub fn decode_header(bytes: &[u8]) -> Result<Header, WireError> {
     Ok(Opened::new(bytes)?.header)
 }
@@ -280,6 +286,10 @@ pub fn decode_header(bytes: &[u8]) -> Result<Header, WireError> {
 /// assert_eq!((header.stream, message), (7, Message::SegmentOpen(config)));
 /// # Ok::<(), ucl_wire::WireError>(())
 /// ```
+///
+/// # Errors
+/// If the bytes are not one whole message of a known version, the checksum is wrong, or the content
+/// is not possible for the segment.
 pub fn decode_message(bytes: &[u8], segment: Option<&Config>) -> Result<(Header, Message), WireError> {
     let opened = Opened::new(bytes)?;
     Ok((opened.header, opened.message(segment, MAX_COUNTERS)?))

@@ -66,6 +66,10 @@ impl Receiver {
     }
 
     /// Reads the next message.
+    ///
+    /// # Errors
+    /// If the message is damaged, of another stream, or not the next one. The receiver then still
+    /// expects the same message.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<Message, WireError> {
         let opened = Opened::new(bytes)?;
         let kind = opened.kind;

@@ -47,7 +47,7 @@ pub enum Error {
     /// The systems to merge differ in kind, shape or seed.
     #[error("two systems can be merged only if they have the same kind, shape and seed")]
     Unlike,
-    /// This system cannot be merged.
+    /// The system cannot be merged.
     #[error("this system cannot be merged: its state depends on the order of the items")]
     NotMergeable,
     /// The equations could not be solved. This is a bug.

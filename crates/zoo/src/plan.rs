@@ -20,7 +20,7 @@ pub struct RivalPlan<'a> {
     /// Expected number of distinct keys. The default is a quarter of the budget in bytes. LSS sizes
     /// its filter by it.
     pub expected_keys: Option<u64>,
-    /// Whether to use the paper's parameters for Retail at this budget ([`paper`](crate::paper))
+    /// True to use the paper's parameters for Retail at this budget ([`paper`](crate::paper))
     /// instead of our own division.
     pub paper_shape: bool,
     /// Knowledge for the oracle of a learned sketch.

@@ -32,14 +32,14 @@ impl Link {
     }
 }
 
-/// Bytes for the collector.
+/// Request to the collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Which one, for [`Agent::on_reply`].
+    /// Number of the request, for [`Agent::on_reply`].
     pub id: u64,
     /// Sender of the request.
     pub identity: Identity,
-    /// Envelopes laid end to end.
+    /// Body of the request: envelopes laid end to end.
     pub body: Vec<u8>,
 }
 

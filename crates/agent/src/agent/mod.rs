@@ -255,7 +255,8 @@ impl<S: Storage> Agent<S> {
         self.device.insert_batch(key_bytes, keys, weights)
     }
 
-    /// Items until the epoch is full: call [`Agent::advance`] after so many, or more often.
+    /// Returns the number of items until the epoch is full: call [`Agent::advance`] after so many,
+    /// or more often.
     pub fn items_until_cut(&self) -> u64 {
         self.look_at.saturating_sub(self.device.items()).max(1)
     }
@@ -516,7 +517,7 @@ impl<S: Storage> Agent<S> {
         }
     }
 
-    /// The data plane's configuration.
+    /// Returns the configuration of the data plane.
     pub fn config(&self) -> &ucl_sketch::Config {
         self.device.config()
     }
@@ -526,7 +527,7 @@ impl<S: Storage> Agent<S> {
         &self.position
     }
 
-    /// The files, for whoever looks at them.
+    /// Returns the storage that holds the agent's files.
     pub fn storage(&self) -> &S {
         &self.storage
     }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use ucl_data_plane::Geometry;
 use ucl_equations::{ColumnId, Columns, Workspace, em};
 
-/// The decoders by name.
+/// Decoders by name.
 ///
 /// ```
 /// use ucl_control_plane::DecoderKind;
@@ -65,7 +65,7 @@ impl DecoderKind {
         cfg!(feature = "learned") || !self.is_trained()
     }
 
-    /// The name, as in `ucl-NAME`.
+    /// Returns the name, as in `ucl-NAME`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cm => "cm",
@@ -83,6 +83,9 @@ impl DecoderKind {
     /// Checks that the decoder can work with counters of this geometry. Decoders that multiply or
     /// peel cannot take Count Sketch, whose columns have negative coefficients; the closed form
     /// cannot take FlowRadar's single array, because it is derived for rows.
+    ///
+    /// # Errors
+    /// If it cannot.
     pub fn supports(self, geometry: &Geometry) -> Result<(), Unsupported> {
         let unsupported = |why| Err(Unsupported { decoder: self.name(), why });
         match self {
@@ -109,7 +112,7 @@ impl FromStr for DecoderKind {
     }
 }
 
-/// No decoder has this name.
+/// Error of a text that is not the name of a decoder.
 ///
 /// ```
 /// let error = "magic".parse::<ucl_control_plane::DecoderKind>().unwrap_err();
@@ -135,7 +138,7 @@ pub struct Unsupported {
     pub why: &'static str,
 }
 
-/// One system `y = A x`.
+/// System of equations `y = A x` for a decoder.
 ///
 /// ```
 /// use ucl_control_plane::decoder::LinearSystem;
@@ -201,13 +204,13 @@ impl LinearSystem<'_> {
 /// assert_eq!(decoder.decode(&system), Ok(vec![5.0]));
 /// ```
 pub trait Decoder: Send {
-    /// Its kind.
+    /// Returns the kind of the decoder.
     fn kind(&self) -> DecoderKind;
     /// Estimates every column of the system.
     fn decode(&mut self, system: &LinearSystem<'_>) -> Result<Vec<f64>, DecodeError>;
 }
 
-/// Decoding failed. Inputs come from the control plane itself, so this is a bug, not a user's
+/// Error of decoding. Inputs come from the control plane itself, so this is a bug, not a user's
 /// mistake.
 ///
 /// ```

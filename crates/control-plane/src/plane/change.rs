@@ -47,6 +47,9 @@ impl ControlPlane {
     /// assert_eq!((view.since(), view.estimate(b"key1").estimate), (1, 2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// # Errors
+    /// If the control plane has failed before.
     pub fn drop_oldest_segment(&mut self) -> Result<bool, Fault> {
         self.freeze_appended()?;
         Ok(Arc::make_mut(&mut self.past).drop_oldest())

@@ -109,6 +109,10 @@ pub enum Fault {
 
 impl ControlPlane {
     /// A control plane for a data plane of this configuration.
+    ///
+    /// # Errors
+    /// If the settings are invalid or do not go with the configuration, or there is not enough
+    /// memory.
     pub fn new(config: Config, settings: Settings) -> Result<Self, SettingsError> {
         let mode = Mode::new(&settings, config.shape.geometry())?;
         let window = if settings.decoder.is_trained() { settings.window } else { 0 };

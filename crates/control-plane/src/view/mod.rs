@@ -51,7 +51,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The name in outputs.
+    /// Returns the name in outputs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Heavy => "heavy",
@@ -81,7 +81,7 @@ pub enum BoundKind {
     Unless(f64),
 }
 
-/// An answer: a whole number, and where the truth lies.
+/// Count of a key: a whole number, with the range of the true one.
 ///
 /// ```
 /// use ucl_control_plane::{BoundKind, Estimate, Source};
@@ -103,7 +103,7 @@ pub struct Estimate {
     pub source: Source,
 }
 
-/// One cut, decoded: immutable, cheap to share.
+/// Decoded counts at one moment: immutable, cheap to share.
 ///
 /// ```
 /// use ucl_control_plane::{ControlPlane, Settings};
@@ -200,7 +200,7 @@ fn signed_upper(values: impl Iterator<Item = i128>, sketch_weight: u64) -> u64 {
 }
 
 impl QueryView {
-    /// The answer for one key.
+    /// Returns the answer for one key.
     #[inline]
     pub fn estimate(&self, key: &[u8]) -> Estimate {
         let mut room = [0; 16];
@@ -280,7 +280,7 @@ impl QueryView {
         Estimate { estimate: certain.estimate.clamp(lower, upper), lower, upper, bound, source: certain.source }
     }
 
-    /// The answer for a known key.
+    /// Returns the answer for a known key.
     #[inline]
     pub fn of(&self, id: KeyId) -> Estimate {
         let identity = self.registry.identity_of(id);
@@ -291,12 +291,12 @@ impl QueryView {
         Estimate { estimate, lower, upper, bound, source }
     }
 
-    /// The known keys.
+    /// Returns the known keys.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// Every known key with its answer, in the order in which they became known.
+    /// Iterates over every known key with its answer, in the order in which they became known.
     pub fn all(&self) -> impl ExactSizeIterator<Item = (KeyId, Estimate)> + '_ {
         self.registry.ids().map(|id| (id, self.of(id)))
     }
@@ -310,8 +310,8 @@ impl QueryView {
         (0..self.registry.len() as u32).into_par_iter().with_min_len(KEYS_AT_LEAST).map(count)
     }
 
-    /// The `n` keys with the largest estimates, largest first; equal ones in the order in which
-    /// they became known.
+    /// Returns the `n` keys with the largest estimates, largest first; equal ones in the order in
+    /// which they became known.
     pub fn top(&self, n: usize) -> Vec<(KeyId, Estimate)> {
         let mut sizes: Vec<(u64, KeyId)> =
             self.counts().enumerate().map(|(id, count)| (count.estimate, KeyId(id as u32))).collect();
@@ -340,7 +340,7 @@ impl QueryView {
         histogram
     }
 
-    /// Shannon entropy of the estimated distribution over keys, in bits.
+    /// Returns the Shannon entropy of the estimated distribution over keys, in bits.
     pub fn entropy(&self) -> f64 {
         let histogram = self.histogram();
         let total: u128 = histogram.iter().map(|(&estimate, &keys)| u128::from(estimate) * u128::from(keys)).sum();
@@ -351,7 +351,7 @@ impl QueryView {
         -histogram.into_iter().map(part).sum::<f64>()
     }
 
-    /// Items inserted up to this moment.
+    /// Returns the number of items inserted up to this moment.
     pub fn items(&self) -> u64 {
         self.items
     }
@@ -426,7 +426,7 @@ impl QueryView {
             && new_keys > keys_until(shape.bloom_bits, shape.bloom_hashes, EMPTY_ABOVE)
     }
 
-    /// The mean of `upper - lower` over the known keys.
+    /// Returns the mean of `upper - lower` over the known keys.
     pub fn mean_bound_width(&self) -> f64 {
         let width: u128 = self.counts().map(|count| u128::from(count.upper - count.lower)).sum();
         width as f64 / self.keys().max(1) as f64

@@ -22,7 +22,7 @@ use crate::table::{OutOfMemory, filled};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum BloomKind {
-    /// Anywhere.
+    /// Bits anywhere in the filter.
     #[default]
     Classic,
     /// All bits in one block of 32-bit lanes: as many lanes as there are hashes (at most 8), one
@@ -43,8 +43,7 @@ impl BloomKind {
         }
     }
 
-    /// What stands for the number of hashes where the kind is [`BloomKind::Recent`]: the keys of a
-    /// block.
+    /// Keys of a block of [`BloomKind::Recent`], in place of a number of hashes.
     pub const RECENT_KEYS: u8 = recent::KEYS;
 
     /// The number of bits really used of `bits`: blocks are whole.
@@ -56,8 +55,8 @@ impl BloomKind {
         }
     }
 
-    /// The keys that so many bits of a filter that forgets ([`BloomKind::Recent`]) remember at
-    /// most.
+    /// Returns how many keys a filter that forgets ([`BloomKind::Recent`]) of this many bits
+    /// remembers at most.
     pub fn recent_keys(bits: u32) -> u32 {
         bits / recent::BLOCK_BITS * u32::from(recent::KEYS)
     }
@@ -76,15 +75,18 @@ pub struct BloomFilter {
 }
 
 impl BloomFilter {
-    /// An empty filter of `bits` bits (rounded down to whole blocks, where there are blocks). Zero
-    /// bits or hashes is a filter that claims nothing, so that every key is new.
+    /// Creates an empty filter of `bits` bits (rounded down to whole blocks, where there are
+    /// blocks). Zero bits or hashes is a filter that claims nothing, so that every key is new.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
     pub fn new(kind: BloomKind, bits: u32, hashes: u8) -> Result<Self, OutOfMemory> {
         let bits = kind.whole_bits(bits, hashes);
         let hashes = if bits == 0 { 0 } else { hashes };
         Ok(Self { kind, hashes, bits, set_bits: 0, words: filled(bits.div_ceil(32) as usize, 0)? })
     }
 
-    /// Adds a key; whether it was new (not claimed before).
+    /// Adds a key. Returns true if it was new (not claimed before).
     ///
     /// ```
     /// use ucl_data_plane::{BloomFilter, BloomKind, HashSeed};
@@ -276,8 +278,8 @@ impl BloomFilter {
         self.set_bits = 0;
     }
 
-    /// The probability that the next claim about a key never inserted is false: all of its bits set
-    /// by others.
+    /// Returns the probability that the next claim about a key never inserted is false: all of its
+    /// bits set by others.
     pub fn false_positive_rate(&self) -> f64 {
         match self.kind {
             _ if self.bits == 0 => 0.0,
@@ -288,7 +290,7 @@ impl BloomFilter {
         }
     }
 
-    /// Bytes held.
+    /// Returns the number of bytes held.
     pub fn memory(&self) -> usize {
         self.words.len() * size_of::<u32>()
     }
@@ -304,7 +306,8 @@ pub fn false_positive_rate(bits: u32, hashes: u8, keys: f64) -> f64 {
     power(1.0 - exp(-f64::from(hashes) * keys / f64::from(bits)), hashes)
 }
 
-/// The expected share of `keys` keys, arriving one after the other, that the filter does not lose.
+/// Returns the expected share of `keys` keys, arriving one after the other, that the filter does
+/// not lose.
 ///
 /// Lemma 2 of the paper bounds the same thing by the fill of a single bit, which is very loose.
 pub fn expected_coverage(bits: u32, hashes: u8, keys: f64) -> f64 {

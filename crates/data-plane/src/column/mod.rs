@@ -13,12 +13,12 @@ use core::str::FromStr;
 use crate::config::Shape;
 use crate::hash::{KeyHash, MAX_DEGREE};
 
-/// One counter of the linear sketch: row-major.
+/// Number of a counter of the linear sketch, row by row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CounterIndex(pub u32);
 
-/// Which linear sketch counts what the heavy part hands on.
+/// Linear sketch that counts what the heavy part hands on.
 ///
 /// ```
 /// use ucl_data_plane::Base;
@@ -44,7 +44,7 @@ impl Base {
     /// All base sketches.
     pub const ALL: [Self; 3] = [Self::CountMin, Self::CountSketch, Self::FlowRadar];
 
-    /// The name in settings and outputs.
+    /// Returns the name in settings and outputs.
     pub fn name(self) -> &'static str {
         match self {
             Self::CountMin => "count-min",
@@ -65,7 +65,7 @@ impl fmt::Display for Base {
     }
 }
 
-/// No base sketch has this name.
+/// Error of a text that is not the name of a base sketch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the base sketches are count-min, count-sketch and flowradar")]
 pub struct UnknownBase;
@@ -100,19 +100,19 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// All counters.
+    /// Returns the number of all counters.
     pub fn counters(&self) -> usize {
         usize::from(self.rows) * self.width as usize
     }
 
-    /// Counters per key and row: a row of unsigned counters adds up to so many times the weight
-    /// that entered.
+    /// Returns the number of counters per key and row: a row of unsigned counters adds up to so
+    /// many times the weight that entered.
     pub fn per_row(&self) -> u16 {
         self.degree / self.rows
     }
 }
 
-/// A column: up to [`MAX_DEGREE`] counters, each with a sign.
+/// Counters of a key: up to [`MAX_DEGREE`], each with a sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
     degree: u8,
@@ -126,12 +126,12 @@ impl Column {
         Self { degree: degree as u8, indices: [0; MAX_DEGREE], signs: [1; MAX_DEGREE] }
     }
 
-    /// The counters.
+    /// Returns the counters of the column.
     pub fn indices(&self) -> &[u32] {
         &self.indices[..self.degree.into()]
     }
 
-    /// The coefficient at each counter: 1 or -1.
+    /// Returns the coefficient at each counter: 1 or -1.
     pub fn signs(&self) -> &[i8] {
         &self.signs[..self.degree.into()]
     }
@@ -139,17 +139,17 @@ impl Column {
 
 /// Map from a key's hash to its column. Pure: the same hash always gives the same column.
 pub trait ColumnMap {
-    /// The counters' shape.
+    /// Returns the shape of the counters.
     fn geometry(&self) -> Geometry;
-    /// Counters per key.
+    /// Returns the number of counters per key.
     fn degree(&self) -> usize {
         self.geometry().degree.into()
     }
-    /// The column of a key.
+    /// Returns the column of a key.
     fn column(&self, h: KeyHash) -> Column;
 }
 
-/// One counter in each row, as in Count-Min (all coefficients 1) and Count Sketch (signed).
+/// Map to one counter in each row, as in Count-Min (all coefficients 1) and Count Sketch (signed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowMap {
     geometry: Geometry,
@@ -194,7 +194,7 @@ impl ColumnMap for RowMap {
     }
 }
 
-/// The map of any base sketch.
+/// Map of any base sketch.
 ///
 /// ```
 /// use ucl_data_plane::{Base, BaseMap, ColumnMap, HashSeed, Shape};
@@ -211,7 +211,7 @@ pub enum BaseMap {
 }
 
 impl BaseMap {
-    /// The map of a valid shape.
+    /// Creates the map of a valid shape.
     pub fn new(shape: &Shape) -> Self {
         let geometry = shape.geometry();
         match shape.base {

@@ -9,7 +9,7 @@ use crate::config::Shape;
 use crate::hash::{HashSeed, KeyHash};
 use crate::table::OutOfMemory;
 
-/// One of the heavy parts, by [`HeavyKind`].
+/// Heavy part of any kind ([`HeavyKind`]) but the mirrored table.
 ///
 /// An enum and not a type parameter further up: what runs behind the heavy part is compiled once
 /// per key size, and a batch asks for the kind once per 64 items.
@@ -32,7 +32,7 @@ pub enum AnyHeavy<const N: usize> {
 }
 
 impl<const N: usize> AnyHeavy<N> {
-    /// The empty heavy part of a shape. A mirrored table is none of these
+    /// Creates the empty heavy part of a shape. A mirrored table is none of these
     /// ([`MirroredPlane`](crate::mirrored::MirroredPlane)): its place is taken by the paper's.
     pub fn new(shape: &Shape) -> Result<Self, OutOfMemory> {
         Ok(match shape.heavy {

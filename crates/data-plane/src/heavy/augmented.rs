@@ -49,7 +49,7 @@ pub struct AugmentedFilter<const N: usize> {
 }
 
 impl<const N: usize> AugmentedFilter<N> {
-    /// `slots` empty slots.
+    /// Creates `slots` empty slots.
     ///
     /// ```
     /// use ucl_data_plane::{AugmentedFilter, HandedOn, HashSeed, HeavyPart, Offer};

@@ -44,7 +44,7 @@ pub struct ElasticBuckets<const N: usize> {
 }
 
 impl<const N: usize> ElasticBuckets<N> {
-    /// `slots` empty slots; the last bucket may have fewer than seven.
+    /// Creates `slots` empty slots; the last bucket may have fewer than seven.
     ///
     /// ```
     /// use ucl_data_plane::{ElasticBuckets, HandedOn, HashSeed, HeavyPart, Offer};

@@ -31,7 +31,7 @@ use crate::hash::{HashSeed, KeyHash};
 use crate::key::KeyFormat;
 use crate::mirrored::MirroredShape;
 
-/// The heavy parts by name.
+/// Heavy parts by name.
 ///
 /// ```
 /// use ucl_data_plane::HeavyKind;
@@ -58,7 +58,7 @@ impl HeavyKind {
     /// All kinds that stand in front of a sketch, which takes what they evict.
     pub const ALL: [Self; 3] = [Self::Voting, Self::Augmented, Self::Elastic];
 
-    /// The name in settings and outputs.
+    /// Returns the name in settings and outputs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Voting => "voting",
@@ -75,7 +75,7 @@ impl HeavyKind {
         self == Self::Augmented
     }
 
-    /// Bytes that `slots` slots take, for keys of `key_bytes` bytes.
+    /// Returns the number of bytes that `slots` slots take, for keys of `key_bytes` bytes.
     pub fn bytes(self, slots: usize, key_bytes: usize) -> usize {
         match self {
             Self::Voting | Self::Augmented => slots * (key_bytes + 8),
@@ -85,7 +85,7 @@ impl HeavyKind {
         }
     }
 
-    /// The most slots that fit into `bytes`.
+    /// Returns the largest number of slots that fit into `bytes`.
     pub fn slots_in(self, bytes: usize, key_bytes: usize) -> usize {
         match self {
             Self::Voting | Self::Augmented => bytes / (key_bytes + 8),
@@ -107,7 +107,7 @@ impl fmt::Display for HeavyKind {
     }
 }
 
-/// No heavy part has this name.
+/// Error of a text that is not the name of a heavy part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the heavy parts are voting, augmented and elastic")]
 pub struct UnknownHeavy;
@@ -191,11 +191,11 @@ impl<const N: usize> HandedOn<N> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Offer {
-    /// It added to the slot that its key holds.
+    /// The item added to the slot that its key holds.
     Absorbed = 0,
     /// Something was handed on: the item itself, or the holder whose slot it took.
     HandedOn = 1,
-    /// It took an empty slot.
+    /// The item took an empty slot.
     Settled = 2,
 }
 
@@ -225,7 +225,7 @@ pub struct SlotChange<const N: usize> {
 
 /// A table of hot keys in front of the linear sketch.
 pub trait HeavyPart<const N: usize> {
-    /// Which kind it is.
+    /// Returns the kind of the heavy part.
     fn kind(&self) -> HeavyKind;
     /// Offers one item. `out` may be written to in any case, and holds what is handed on if the
     /// answer is [`Offer::HandedOn`]: so the caller can lay out a buffer without a branch.

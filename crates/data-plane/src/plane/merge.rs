@@ -17,7 +17,7 @@ use crate::key::KeyFormat;
 use crate::report::{Report, ReportSink};
 use crate::totals::joint_weight;
 
-/// Two sketches that cannot become one.
+/// Error of two sketches that cannot be merged.
 ///
 /// ```
 /// use ucl_data_plane::{Config, DataPlane, KeyFormat, Report, ReportRule, Shape};
@@ -100,8 +100,8 @@ impl<const N: usize, H: HeavyChange<N>> DataPlane<N, H> {
         joint_weight(ours, theirs).map(drop).ok_or(MergeError::TotalWeight { ours, theirs })
     }
 
-    /// Counts from now on what both have counted. The sink must know the reports of both: cut both
-    /// before, so that what the other one's counters hold is not sent twice.
+    /// Adds the counts of `other` to this data plane. The sink must know the reports of both: cut
+    /// both before, so that what the other one's counters hold is not sent twice.
     ///
     /// ```
     /// use ucl_data_plane::{Config, DataPlane, KeyFormat, Report, ReportRule, Shape};

@@ -63,7 +63,7 @@ pub(crate) struct Light {
 }
 
 impl<const N: usize> DataPlane<N> {
-    /// An empty data plane with the paper's voting filter in front.
+    /// Creates an empty data plane with the paper's voting filter in front.
     ///
     /// ```
     /// use ucl_data_plane::{Config, DataPlane, KeyFormat, Report, ReportRule, Shape};
@@ -86,7 +86,7 @@ impl<const N: usize> DataPlane<N> {
 }
 
 impl<const N: usize> DataPlane<N, AnyHeavy<N>> {
-    /// An empty data plane with the heavy part that the configuration names.
+    /// Creates an empty data plane with the heavy part that the configuration names.
     ///
     /// ```
     /// use ucl_data_plane::{AnyHeavy, Base, Config, DataPlane, HeavyKind, KeyFormat, Report, ReportRule, Shape};

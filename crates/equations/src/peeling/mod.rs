@@ -66,6 +66,10 @@ pub struct Peeling {
 ///
 /// A column may stand among the candidates only once; candidates with the same counters can never
 /// be told apart, and stay unsolved unless those counters empty.
+///
+/// # Errors
+/// If `y` has the wrong length or holds a negative number, the columns have other coefficients than
+/// ones, or a candidate is not a column.
 pub fn peel(columns: &Columns, candidates: Option<&[ColumnId]>, y: &[i64]) -> Result<Peeling, Error> {
     let mut peeler = Peeler::default();
     peeler.peel(columns, candidates, y)?;

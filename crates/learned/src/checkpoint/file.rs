@@ -54,6 +54,9 @@ impl Solver {
     }
 
     /// Creates the solver that a checkpoint holds, with the shape and configuration in it.
+    ///
+    /// # Errors
+    /// If the bytes are not a checkpoint of such a network.
     pub fn from_safetensors(bytes: &[u8]) -> Result<Self, CheckpointError> {
         let (_, header) = SafeTensors::read_metadata(bytes)?;
         let text = header.metadata().as_ref().and_then(|m| m.get(METADATA));

@@ -13,7 +13,7 @@ const RECONNECT: Duration = Duration::from_secs(2);
 /// How often the broker is asked whether it is still there.
 const PING: Duration = Duration::from_secs(10);
 
-/// Where a broker is, and how to be let in.
+/// Address of a broker, and the credentials for it.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Broker {
     servers: Vec<String>,
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Broker {
 }
 
 impl Broker {
-    /// Whether an address is that of a broker.
+    /// Returns true if an address is that of a broker.
     pub fn is_named(address: &str) -> bool {
         address.starts_with("nats://") || address.starts_with("tls://")
     }

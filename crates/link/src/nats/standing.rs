@@ -7,7 +7,7 @@ use crate::{Incarnation, Reply};
 /// An agent's question to the collector of its partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
-    /// Which life of the stream asks; tenant and stream are in the subject.
+    /// Incarnation that asks; tenant and stream are in the subject.
     pub incarnation: Incarnation,
     /// The number after the last envelope that was sent.
     pub next: u64,
@@ -18,9 +18,9 @@ pub struct Ask {
 /// The collector's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
-    /// What is durable, as over HTTP.
+    /// Epochs that are durable, as over HTTP.
     pub reply: Reply,
-    /// Whether the collector has read the partition up to [`Ask::sequence`]: what is not durable by
+    /// True if the collector has read the partition up to [`Ask::sequence`]: what is not durable by
     /// then will not be, and has to be sent again.
     pub passed: bool,
 }

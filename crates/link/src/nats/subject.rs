@@ -24,9 +24,9 @@ pub struct Partitions(u32);
 pub struct Place {
     /// The partition.
     pub partition: u32,
-    /// Where epochs are published.
+    /// Subject on which epochs are published.
     pub subject: String,
-    /// Where the partition's collector is asked.
+    /// Subject on which the partition's collector is asked.
     pub ask: String,
 }
 
@@ -36,7 +36,7 @@ impl Partitions {
         (1..=MAX_PARTITIONS).contains(&number).then_some(Self(number))
     }
 
-    /// How many there are.
+    /// Returns the number of partitions.
     pub fn number(self) -> u32 {
         self.0
     }

@@ -29,7 +29,7 @@ const BUCKET: &str = "ucl-v1";
 /// How often a write is tried whose outcome is not known.
 const TRIES: usize = 3;
 
-/// Who holds a partition, as it stands in the bucket.
+/// Holder of a partition, as it stands in the bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
     /// The collector; empty if the partition is free.

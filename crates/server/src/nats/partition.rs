@@ -43,7 +43,7 @@ const MOST_REFUSALS: usize = 1 << 14;
 /// How long a sender waits before it sends again what was passed over.
 const AGAIN_MS: u64 = 500;
 
-/// One partition, while this collector has it.
+/// Partition that this collector has.
 pub struct Partition {
     source: Source,
     /// What says that it is ours; `None` if that is configured.

@@ -13,7 +13,7 @@ const FILE: &str = "position";
 pub struct Position {
     /// The number that the broker gave it.
     pub sequence: u64,
-    /// When the broker's stream was made: another stream has other numbers.
+    /// Time when the broker's stream was made: another stream has other numbers.
     pub made_ns: i128,
 }
 
@@ -45,7 +45,7 @@ impl Noted {
         Ok(Self { folder, noted })
     }
 
-    /// As it is on disk.
+    /// Returns the position that is on disk.
     pub fn get(&self) -> Position {
         self.noted
     }

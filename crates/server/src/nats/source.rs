@@ -25,7 +25,7 @@ const FORGET: Duration = Duration::from_secs(30);
 /// Why there are no messages.
 pub type SourceError = async_nats::Error;
 
-/// One partition's stream.
+/// Stream of one partition at the broker.
 pub struct Source {
     pub context: Context,
     pub partitions: Partitions,
@@ -36,7 +36,7 @@ pub struct Source {
 /// A stream that is being read.
 pub struct Reading {
     stream: Stream,
-    /// Where reading began.
+    /// Position where reading began.
     pub from: Position,
     pub messages: Messages,
     /// Messages so far: a consumer numbers what it delivers.

@@ -79,15 +79,19 @@ impl<K: Key> UclSketch<K> {
     /// assert_eq!((view.estimate(b"before").count, view.estimate(b"after").count), (1, 1));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// # Errors
+    /// If the sketch has failed before. The sketch is then unchanged.
     pub fn rehash(&mut self, seed: u128) -> Result<(), ChangeError> {
         let config = *self.config();
         self.change(Config { seed: config.seed.with_value(seed), ..config })
     }
 
-    /// Changes the size in mid-stream, to a budget ([`Bytes`]) or a [`Shape`]. The same budget
-    /// gives the same shape, for sketches to stay alike that are to be merged: one for other
-    /// numbers of keys comes from [`plan`](crate::plan::plan). Nothing is forgotten; heavy keys
-    /// move to the new slots, and those that find none are counted by the new counters.
+    /// Changes the size in mid-stream, to a budget ([`Bytes`]) or a [`Shape`]. No count is lost:
+    /// heavy keys move to the new slots, and those that find none are counted by the new counters.
+    ///
+    /// A budget always gives the same shape, so that sketches that were resized alike can still be
+    /// merged. For an expected number of keys, take a shape from [`plan`](crate::plan::plan).
     ///
     /// ```
     /// use ucl_sketch::{Bytes, UclSketch};
@@ -99,6 +103,10 @@ impl<K: Key> UclSketch<K> {
     /// assert_eq!(sketch.view().estimate(b"heavy").count, 101);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// # Errors
+    /// If the budget or the shape is beyond a limit, the decoder does not support the shape, there
+    /// is not enough memory, or the sketch has failed before. The sketch is then unchanged.
     pub fn resize(&mut self, size: impl Into<Size>) -> Result<(), ChangeError> {
         let config = *self.config();
         let shape = match size.into() {
@@ -148,6 +156,9 @@ impl<K: Key> UclSketch<K> {
 
     /// Drops the counts from before the oldest change, and returns true if there were any. Later
     /// answers are about the items after it ([`QueryView::since`](crate::QueryView::since)).
+    ///
+    /// # Errors
+    /// If the sketch has failed before.
     pub fn drop_oldest_segment(&mut self) -> Result<bool, Fault> {
         self.with_control(|control| control.drop_oldest_segment())
     }

@@ -20,7 +20,7 @@ pub enum MergeError {
     /// The sketches have different settings or seeds.
     #[error(transparent)]
     Refused(#[from] ucl_data_plane::MergeError),
-    /// One of the sketches has failed before.
+    /// One of the two sketches has failed before.
     #[error(transparent)]
     Fault(#[from] Fault),
 }

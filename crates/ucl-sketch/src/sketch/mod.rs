@@ -338,6 +338,9 @@ impl<K: Key> UclSketch<K> {
     }
 
     /// Trains the learned decoder now, instead of waiting for its window to fill.
+    ///
+    /// # Errors
+    /// If the sketch has failed before, or fails now because of a defect of this library.
     pub fn train(&mut self) -> Result<(), Fault> {
         self.with_control(|control| control.train())?;
         Ok(())

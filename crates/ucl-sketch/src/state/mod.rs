@@ -242,6 +242,10 @@ impl<K: Key> UclSketch<K> {
     ///
     /// A symbolic link is followed, also one whose target is not there yet: the target is written
     /// and the link stays.
+    ///
+    /// # Errors
+    /// If the file cannot be written, or the sketch has failed before. An older file is then
+    /// unchanged.
     pub fn save(&mut self, path: impl AsRef<Path>) -> Result<(), SaveError> {
         let bytes = self.to_bytes()?;
         let path = path.as_ref();
@@ -249,6 +253,9 @@ impl<K: Key> UclSketch<K> {
     }
 
     /// Returns the state as the bytes of a file. The same state gives the same bytes.
+    ///
+    /// # Errors
+    /// If the sketch has failed before, or its settings are out of the range that a state can have.
     pub fn to_bytes(&mut self) -> Result<Vec<u8>, SaveError> {
         let plane = &self.plane;
         let interval = self.interval();
@@ -317,6 +324,10 @@ impl UclSketch {
     /// Loads a sketch that [`UclSketch::save`] wrote, and continues where it stopped.
     ///
     /// Its keys are bytes: call [`UclSketch::with_keys`] for keys of another type.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is not a state, is damaged, is of a newer version or needs a
+    /// feature that this build does not have.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, LoadError> {
         Self::from_bytes(&read_file(path)?)
     }
@@ -324,6 +335,10 @@ impl UclSketch {
     /// Loads a sketch from the bytes of [`UclSketch::to_bytes`], and continues where it stopped.
     ///
     /// Its keys are bytes: call [`UclSketch::with_keys`] for keys of another type.
+    ///
+    /// # Errors
+    /// If the bytes are not a state, are damaged, are of a newer version or need a feature that
+    /// this build does not have.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
         let file = Sections::unpack(bytes)?;
         let (configuration, hashing) = Configuration::read(&file)?;
@@ -417,6 +432,9 @@ fn read_control(
 
 /// The bytes of a state file, or of a pipe that brings one: no more than it says it has, so that
 /// neither a device without end nor a large file of another kind is read whole.
+///
+/// # Errors
+/// If the file cannot be opened or read.
 pub fn read_file(path: impl AsRef<Path>) -> Result<Vec<u8>, LoadError> {
     let path = path.as_ref();
     let read = || -> std::io::Result<Vec<u8>> {

@@ -14,7 +14,7 @@ use crate::bytes::{Reader, put_varint};
 use crate::entropy::block;
 use crate::entropy::values::{self, Scratch};
 
-/// One changed slot.
+/// Report of a slot that changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotReport<'a> {
     /// Number of the slot.

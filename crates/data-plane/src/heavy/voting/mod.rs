@@ -74,7 +74,7 @@ struct Rule {
 }
 
 impl<const N: usize> VotingFilter<N> {
-    /// `slots` empty slots.
+    /// Creates `slots` empty slots.
     ///
     /// ```
     /// use ucl_data_plane::{HandedOn, HashSeed, HeavyPart, Offer, VotingFilter};
