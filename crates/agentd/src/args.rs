@@ -73,7 +73,7 @@ pub struct Args {
     #[arg(long, value_name = "CHAR", help_heading = "Reading")]
     pub delimiter: Option<Delimiter>,
 
-    /// The first row of a csv or tsv input is data.
+    /// Treat the first row of a csv or tsv input as data.
     #[arg(long, help_heading = "Reading")]
     pub no_header: bool,
 

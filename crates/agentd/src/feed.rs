@@ -137,10 +137,10 @@ impl Feed {
             match end {
                 End::Reached => return Ok(true),
                 End::Rotated => {
-                    self.send(Fed::Note(format!("{name}: another file has its name now, and is read next")))?
+                    self.send(Fed::Note(format!("{name} was replaced by another file, which is read next")))?
                 }
                 End::Truncated => {
-                    self.send(Fed::Note(format!("{name} was cut: it is read from its beginning")))?;
+                    self.send(Fed::Note(format!("{name} was truncated: it is read again from its beginning")))?;
                     // What was written between the last look and the cut was not seen.
                     let now = Clock::wall_ms();
                     self.send(Fed::Unseen(Unseen { from_ms: now - LOOK.as_millis() as i64, to_ms: now, items: None }))?;
@@ -178,7 +178,7 @@ impl Feed {
             }
             if error.kind() == io::ErrorKind::PermissionDenied && !told {
                 told = true;
-                self.send(Fed::Note(format!("cannot open {name}: {error}; it is tried again"))).map_err(Ok)?;
+                self.send(Fed::Note(format!("cannot open {name}: {error}; trying again"))).map_err(Ok)?;
             }
             std::thread::sleep(LOOK);
         };
@@ -187,7 +187,8 @@ impl Feed {
                 if file.metadata().map_err(Err)?.len() >= resume.mark {
                     return Ok(Some((file, Position { done: false, ..resume })));
                 }
-                self.send(Fed::Note(format!("{name} was cut: it is read from its beginning"))).map_err(Ok)?;
+                self.send(Fed::Note(format!("{name} was truncated: it is read again from its beginning")))
+                    .map_err(Ok)?;
             } else if let Some(old) = id.find_beside(path).filter(|_| self.follow) {
                 let between = rotated_since(path, &old);
                 if let Some(one) = between.first() {

@@ -36,7 +36,7 @@ impl Log {
         let trouble = status.trouble.as_ref().or(status.refused.as_ref());
         if trouble != self.trouble.as_ref() {
             match trouble {
-                Some(why) => self.warn(&format!("{why}; counting goes on, and it is tried again")),
+                Some(why) => self.warn(&format!("{why}; counting continues, and sending is tried again")),
                 None => self.note("the collector takes epochs again"),
             }
             self.trouble = trouble.cloned();

@@ -89,8 +89,8 @@ pub struct Args {
 
     /// Keys to send: `paper` (every evicted key), `new` (keys that are not in the Bloom filter),
     /// `refresh` (also some known keys again), `rotate` (also all keys again from time to time) or
-    /// `generations` (also keys that were not used for long) [default: depends on the method; paper
-    /// with --shape].
+    /// `generations` (also keys that have not occurred for a while) [default: depends on the
+    /// method; paper with --shape].
     #[arg(long, value_name = "RULE", help_heading = "Methods")]
     report_rule: Option<ReportRule>,
 

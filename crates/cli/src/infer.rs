@@ -162,10 +162,14 @@ fn which_column(shown: &str, format: &str, columns: &[String], delimiter: Option
     let option = delimiter.map_or(String::new(), |byte| {
         if byte == b'\t' { " --delimiter tab".to_owned() } else { format!(" --delimiter '{}'", char::from(byte)) }
     });
-    let what = if format == "jsonl" { "fields" } else { "columns" };
+    let what = match (format, columns.len()) {
+        ("jsonl", 1) => "the field",
+        ("jsonl", _) => "the fields",
+        _ => "the columns",
+    };
     let one = names.first().map_or("1", String::as_str);
     let both = names.join(",");
-    let mut text = format!("{shown} has several {what}: {}{more}. Choose the key, for example:\n", listed.join(", "));
+    let mut text = format!("{shown} has {what} {}{more}. Choose the key, for example:\n", listed.join(", "));
     text += &format!("  --format {format}:{one}{option}\n");
     if names.len() > 1 {
         text += &format!("  --format {format}:{both}{option}    (keys of two parts)\n");

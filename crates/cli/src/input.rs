@@ -64,7 +64,7 @@ pub struct InputArgs {
     #[arg(long, value_name = "N", value_parser = scale)]
     pub scale: Option<NonZeroU64>,
 
-    /// The first row of a csv or tsv input is a header.
+    /// Treat the first row of a csv or tsv input as a header.
     ///
     /// Without --header and --no-header: if a column is given by name, the first row is a header.
     /// If all columns are given by number, the first row is taken for a header as well, and a note
@@ -72,7 +72,7 @@ pub struct InputArgs {
     #[arg(long, conflicts_with = "no_header")]
     pub header: bool,
 
-    /// The first row of a csv or tsv input is data.
+    /// Treat the first row of a csv or tsv input as data.
     #[arg(long)]
     pub no_header: bool,
 
@@ -299,6 +299,6 @@ pub fn notes(summary: &ReadSummary) {
         tell(format_args!(
             "note: the first row of {input} is taken for a header, with `{key}` in the key's column; add --no-header if \
              it is data, --header to confirm"
-        );
+        ));
     }
 }

@@ -46,9 +46,11 @@ pub fn bytes(n: usize) -> String {
         text.strip_suffix(".0").unwrap_or(&text).to_owned()
     };
     match n {
+        1 => "1 byte".to_owned(),
         0..1024 => format!("{n} bytes"),
-        1024..1_048_576 => scaled(1 << 10) + "KB",
-        1_048_576..1_073_741_824 => scaled(1 << 20) + "MB",
+        // As much as would be rounded to 1024 has the next unit.
+        1024..1_048_064 => scaled(1 << 10) + "KB",
+        1_048_064..1_073_217_536 => scaled(1 << 20) + "MB",
         _ => scaled(1 << 30) + "GB",
     }
 }
@@ -110,8 +112,8 @@ mod tests {
     fn numbers_read_well() {
         assert_eq!([0u64, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(
-            [1000, 1024, 65_536, 37_376, 1_572_864].map(bytes),
-            ["1000 bytes", "1KB", "64KB", "36.5KB", "1.5MB"]
+            [1, 1000, 1024, 65_536, 37_376, 1_048_063, 1_048_575, 1_572_864, 1_073_741_823].map(bytes),
+            ["1 byte", "1000 bytes", "1KB", "64KB", "36.5KB", "1023KB", "1MB", "1.5MB", "1GB"]
         );
         assert_eq!(
             [0.0, 0.0123, 1.0, 12.34, 123.4, 1234.5].map(figure),

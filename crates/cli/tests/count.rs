@@ -414,7 +414,7 @@ fn a_promised_key_size_is_held() {
     let (a, b) = (([10, 0, 0, 1], 443), ([10, 0, 0, 2], 51_234));
     let folder = Folder::with("net.pcap", capture(&[tcp4(a, b, 10), tcp6(1, 2), tcp4(a, b, 0)]));
     let args = "count net.pcap --format pcap --key-bytes 13";
-    insta::assert_snapshot!(folder.run(args).err, @"ucl: net.pcap, byte offset 104: the key has 37 bytes, and every key must have 13 (--on-error skip skips it); the answer covers the 1 item before");
+    insta::assert_snapshot!(folder.run(args).err, @"ucl: net.pcap, byte offset 104: every key must have 13 bytes, but this one has 37 (--on-error skip skips it); the answer covers the 1 item before");
     let answer = folder.run(&format!("{args} --on-error skip --json")).json();
     assert_eq!((&answer["items"], &answer["skipped"]), (&json!(2), &json!(1)));
 }

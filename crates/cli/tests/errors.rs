@@ -142,7 +142,7 @@ fn what_was_read_before_an_error_is_answered_for_and_saved() {
     let cases = [
         (
             "fields --format field:2",
-            "fields, line 30001: the record has 1 columns, and column 2 is needed (--on-error skip skips it)",
+            "fields, line 30001: column 2 is needed, but the record has only 1 (--on-error skip skips it)",
         ),
         (
             "weights.csv --format csv:k --weight w",
@@ -162,7 +162,7 @@ fn what_was_read_before_an_error_is_answered_for_and_saved() {
         ),
         (
             "keys --key-bytes 4",
-            "keys, line 30001: the key has 1 bytes, and every key must have 4 (--on-error skip skips it)",
+            "keys, line 30001: every key must have 4 bytes, but this one has 1 (--on-error skip skips it)",
         ),
         #[cfg(unix)]
         ("weights.csv unreadable --format csv:k", "cannot open unreadable: "),
@@ -195,8 +195,7 @@ fn what_was_read_before_an_error_is_answered_for_and_saved() {
     let answer: serde_json::Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!((run.code, &answer["items"]), (1, &serde_json::json!(30_002)));
     assert!(
-        run.err.starts_with("ucl: fields, line 30001: the record has 1 columns")
-            && run.err.contains("the 30,002 items"),
+        run.err.starts_with("ucl: fields, line 30001: column 2 is needed") && run.err.contains("the 30,002 items"),
         "{}",
         run.err
     );

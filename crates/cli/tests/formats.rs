@@ -108,10 +108,13 @@ fn tables_without_a_format_list_their_columns() {
     let folder = Folder::with("sales.csv", "product,amount\ntea,1\n");
     folder.write("german.csv", "Name;Betrag in €;3\na;1;2\n");
     folder.write("rows.jsonl", "{\"user\":{\"id\":7,\"name\":\"x\"},\"ok\":true}\n");
+    folder.write("ids.jsonl", "{\"id\":7}\n");
     folder.write("words.csv", "word\ntea\ntea\n");
     folder.write("hostile.csv", "a\x1b[31m,b\n1,2\n");
     let message = |file: &str| format!("$ ucl count {file}\n{}", folder.run(&format!("count {file}")).failed(2));
-    insta::assert_snapshot!(["sales.csv", "german.csv", "rows.jsonl", "hostile.csv"].map(message).join("\n"));
+    insta::assert_snapshot!(
+        ["sales.csv", "german.csv", "rows.jsonl", "ids.jsonl", "hostile.csv"].map(message).join("\n")
+    );
     assert_eq!(folder.run("count sales.csv --format lines --json").json()["items"], 2);
     assert_eq!(folder.run("count sales.csv --raw --json").json()["items"], 2);
     let Run { code, out, err } = folder.run("count words.csv --json --seed 1");

@@ -421,6 +421,6 @@ fn different_sketches_are_refused_by_name() {
     assert!(matches!(refused(control(2, DecoderKind::Em)), MergeError::Differ { what: "seed", .. }));
     assert_eq!(
         refused(control(1, DecoderKind::Delta)).to_string(),
-        "sketches that differ in decoder cannot be merged: Em and Delta"
+        "sketches that differ in decoder cannot be merged: em and delta"
     );
 }

@@ -22,10 +22,10 @@ pub enum InsertError {
     },
     /// The sketch has keys of any length, which
     /// [`DataPlane::insert_bytes`](crate::DataPlane::insert_bytes) takes.
-    #[error("a sketch of keys of any length takes them whole, one by one")]
+    #[error("this sketch has keys of any length: insert them one by one")]
     Digests,
     /// The sketch has 16-byte keys, which [`DataPlane::insert`](crate::DataPlane::insert) takes.
-    #[error("a sketch of 16-byte keys takes no keys of other lengths")]
+    #[error("this sketch has 16-byte keys: keys of other lengths do not fit")]
     NoDigests,
     /// The bytes of a batch end in the middle of a key.
     #[error("{bytes} bytes are not a whole number of {key_bytes}-byte keys")]
@@ -44,7 +44,7 @@ pub enum InsertError {
         weights: usize,
     },
     /// A weight is 0, or beyond 2^63 - 1.
-    #[error("an item's weight is from 1 to 2^63 - 1, not {weight}")]
+    #[error("the weight of an item must be from 1 to 2^63 - 1, not {weight}")]
     Weight {
         /// The weight given.
         weight: u64,

@@ -254,7 +254,7 @@ fn what_cannot_be_merged_or_changed_is_named_and_left_as_it_is() {
     );
     assert_eq!(
         refused(&with(Config { rule: ReportRule::Paper, ..config })),
-        "sketches that differ in report rule cannot be merged: New and Paper"
+        "sketches that differ in report rule cannot be merged: new and paper"
     );
     assert!(refused(&before.clone()).starts_with("the weight of both streams would pass 2^63"));
     let narrow = Config { shape: Shape { rows: 17, ..config.shape }, ..config };

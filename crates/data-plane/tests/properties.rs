@@ -289,7 +289,7 @@ fn bad_requests_are_named() {
     let mut plane = Plane::any(config).unwrap();
     let before = plane.clone();
     let error = plane.insert(&[0; 4], 0, &mut |_: Report<'_>| ()).unwrap_err();
-    assert_eq!(error.to_string(), "an item's weight is from 1 to 2^63 - 1, not 0");
+    assert_eq!(error.to_string(), "the weight of an item must be from 1 to 2^63 - 1, not 0");
     assert!(plane.insert_weighted_batch(&[[0; 4]; 2], &[1, u64::MAX], &mut |_: Report<'_>| ()).is_err());
     assert_eq!(plane, before, "a refused insert leaves no trace");
     let most = i64::MAX as u64;

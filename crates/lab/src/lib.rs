@@ -12,8 +12,8 @@
 //!                                MethodRegistry: name -> Method -> Box<dyn System>
 //! ```
 //!
-//! - [`System`] is the trait of a measured system. [`MethodRegistry`] finds systems by name; other crates
-//!   can add their own.
+//! - [`System`] is the trait of a measured system. [`MethodRegistry`] finds systems by name; other
+//!   crates can add their own.
 //! - [`Experiment`] runs them. [`Row`] is the result of one run, and [`plot`](mod@plot) draws rows.
 //! - [`specs`] has the experiments of the paper, one file each. [`reproduce`] runs them, stores and
 //!   resumes results, and writes the report.

@@ -241,7 +241,7 @@ pub enum SystemError {
     #[error(transparent)]
     Wire(#[from] ucl_wire::WireError),
     /// The sketch cannot make this change.
-    #[error("the sketch cannot change so: {0}")]
+    #[error("the sketch cannot be changed: {0}")]
     Change(String),
     /// The control plane found an inconsistency, so its answers are invalid.
     #[error(transparent)]

@@ -30,7 +30,7 @@ pub enum ClientError {
     #[error("{0:?} is not the address of a collector: write http://HOST:PORT or https://HOST:PORT")]
     Address(String),
     /// The token cannot be one: a part of it is missing, or something else came along.
-    #[error("the token has spaces or other characters that no token has")]
+    #[error("the token has a space or another character that cannot be part of a token")]
     Token,
     /// The file of certificates has none.
     #[error("there is no certificate to trust: give a file in PEM format")]
@@ -67,7 +67,7 @@ pub enum ClientError {
     #[error("the streams have keys of different formats: choose one of {0}, {1}")]
     Formats(String, String),
     /// Something else than a collector answered.
-    #[error("{address} does not answer as a collector does: {why}")]
+    #[error("{address} is not a collector: {why}")]
     Garbled {
         /// Address that answered.
         address: String,

@@ -122,7 +122,7 @@ pub enum LinkError {
     #[error("the envelope's checksum is wrong")]
     Checksum,
     /// The checksum is right, but the content is invalid.
-    #[error("the envelope's {0} cannot be")]
+    #[error("the envelope's {0} is not possible")]
     Corrupt(&'static str),
     /// Cut more often.
     #[error(

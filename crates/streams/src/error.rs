@@ -116,7 +116,7 @@ pub enum BadReason {
     #[error("the record is longer than {MAX_RECORD_BYTES} bytes")]
     RecordTooLong,
     /// The key does not have the size that all keys must have.
-    #[error("the key has {bytes} bytes, and every key must have {wanted}")]
+    #[error("every key must have {wanted} bytes, but this one has {bytes}")]
     KeySize {
         /// Length of the key in bytes.
         bytes: usize,
@@ -127,7 +127,7 @@ pub enum BadReason {
     #[error("the row has more than {MAX_COLUMNS} columns")]
     TooManyColumns,
     /// The line or row ends before the wanted column.
-    #[error("the record has {found} columns, and column {wanted} is needed")]
+    #[error("column {wanted} is needed, but the record has only {found}")]
     MissingColumn {
         /// Number of the column that was asked for, from 1.
         wanted: usize,
@@ -158,7 +158,7 @@ pub enum BadReason {
     #[error("not a line of the combined log format: {0}")]
     LogLine(&'static str),
     /// The group of the weight did not take part in the match.
-    #[error("the line matches, but group `{0}`, which is the weight, is not in it")]
+    #[error("the line matches, but its weight, the group `{0}`, is missing")]
     NoGroup(String),
     /// The weight is not a decimal number.
     #[error("weight `{text}` is not a number from 0 to {MAX_WEIGHT}")]

@@ -81,7 +81,7 @@ fn keys_of_another_type_are_refused() {
     let load = || UclSketch::from_bytes(&bytes).unwrap();
     assert_eq!(load().with_keys::<i32>().unwrap().view().estimate(5).count, 3);
     let error = load().with_keys::<String>().unwrap_err();
-    assert_eq!(error.to_string(), "the state has 4-byte keys, which alloc::string::String is not");
+    assert_eq!(error.to_string(), "the state has 4-byte keys, not keys of type alloc::string::String");
     // As bytes, the sketch tells the key as it is stored.
     assert_eq!(load().view().top(1)[0].key(), &KeyName::Known(ByteKey::from(&5u32.to_le_bytes()[..])));
     let error = load().insert("five bytes").unwrap_err();

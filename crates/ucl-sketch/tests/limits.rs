@@ -103,7 +103,7 @@ fn a_refused_batch_leaves_the_sketch_as_it_was() {
         };
         for at in [0, 5, 9] {
             let result = sketch.insert_flat(4, flat, Some(&weights(at, 0)));
-            refused(result, &mut sketch, "an item's weight is from 1 to 2^63 - 1, not 0");
+            refused(result, &mut sketch, "the weight of an item must be from 1 to 2^63 - 1, not 0");
             let result = sketch.insert_flat(4, flat, Some(&weights(at, MOST)));
             assert!(matches!(result, Err(InsertError::TotalWeight { .. })), "{result:?}");
             assert!(sketch.to_bytes().unwrap() == before);

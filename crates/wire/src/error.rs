@@ -40,7 +40,7 @@ pub enum WireError {
         computed: u32,
     },
     /// The checksum is right, but the content is invalid: the sender is faulty or hostile.
-    #[error("the message's {what} cannot be")]
+    #[error("the message's {what} is not possible")]
     Corrupt {
         /// Name of the invalid part.
         what: &'static str,

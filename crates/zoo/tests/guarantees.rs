@@ -217,7 +217,7 @@ fn bad_items_are_refused() {
         let refused = |result: Result<(), Error>, text: &str| {
             assert_eq!(result.unwrap_err().to_string(), text, "{}", entry.name);
         };
-        refused(rival.insert(b"key!", 0), "an item's weight is from 1 to 2^63 - 1, not 0");
+        refused(rival.insert(b"key!", 0), "the weight of an item must be from 1 to 2^63 - 1, not 0");
         refused(rival.insert(b"long key", 1), "a key of 8 bytes does not fit a sketch of 4-byte keys");
         refused(rival.insert_flat(8, b"long key", None), "a key of 8 bytes does not fit a sketch of 4-byte keys");
         assert_eq!((rival.estimate(b"long key"), rival.bounds(b"long key").unwrap_or((0, 0))), (0, (0, 0)));

@@ -49,7 +49,7 @@ impl FromStr for Listener {
         match text.split_once(':') {
             Some(("udp", address)) => parse(address).map(Self::Udp),
             Some(("tcp", address)) => parse(address).map(Self::Tcp),
-            _ => Err(format!("{text:?} is no place to listen")),
+            _ => Err(format!("{text:?} is not an address to listen on")),
         }
     }
 }

@@ -136,10 +136,10 @@ pub struct Args {
     #[arg(long, value_name = "BITS", value_parser = values::counter_bits, help_heading = "Sketch")]
     counter_bits: Option<CounterBits>,
 
-    /// Which keys the sketch sends to the decoder: `paper` (all that leave the heavy part), `new`
-    /// (those that the Bloom filter does not know), `refresh` (also some that it knows), `rotate`
-    /// (all once in a while) or `generations` (those that were not used for long) [default:
-    /// generations for delta, new for em, paper for the others].
+    /// Keys that the sketch sends to the decoder: `paper` (every key that leaves the heavy part),
+    /// `new` (keys that the Bloom filter does not know), `refresh` (also some known keys again),
+    /// `rotate` (also all keys again from time to time) or `generations` (also keys that have not
+    /// occurred for a while) [default: generations for delta, new for em, paper for the others].
     #[arg(long, value_name = "RULE", help_heading = "Sketch")]
     report_rule: Option<ReportRule>,
 

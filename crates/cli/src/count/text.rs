@@ -121,7 +121,7 @@ fn summary(answer: &Answer, verbose: bool, text: &mut String) {
     }
     if let Some(audit) = &answer.audit {
         let exact = 100.0 * audit.exact;
-        line("audit", format!("{} keys, {exact:.2}% of them exact", count(audit.keys as u64)));
+        line("audit", format!("{}, {exact:.2}% of them exact", counted(audit.keys as u64, "key")));
         let (aae, are) = (figure(audit.aae), figure(audit.are));
         line("", format!("AAE {aae}, ARE {are}, largest error {}", count(audit.max_error)));
         line("", format!("{} outside their guaranteed range", count(audit.bound_violations)));

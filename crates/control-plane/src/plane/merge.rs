@@ -30,7 +30,7 @@ impl ControlPlane {
         if self.registry.format().any_length() {
             MergeError::unless_equal("first seed", &self.registry.digest_key(), &other.registry.digest_key())?;
         }
-        MergeError::unless_equal("decoder", &self.settings.decoder, &other.settings.decoder)
+        MergeError::unless_same("decoder", &self.settings.decoder, &other.settings.decoder)
     }
 
     /// Knows from now on what both knew. [`ControlPlane::check_merge`] comes before, and both have

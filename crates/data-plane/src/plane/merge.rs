@@ -7,7 +7,7 @@
 
 use alloc::format;
 use alloc::string::String;
-use core::fmt::Debug;
+use core::fmt::{Debug, Display};
 
 use super::{DataPlane, Light};
 use crate::column::CounterIndex;
@@ -58,6 +58,14 @@ impl MergeError {
         }
         Err(Self::Differ { what, ours: format!("{ours:?}"), theirs: format!("{theirs:?}") })
     }
+
+    /// Refuses two settings that are not the same, in the words that outputs have for them.
+    pub fn unless_same<T: PartialEq + Display>(what: &'static str, ours: &T, theirs: &T) -> Result<(), Self> {
+        if ours == theirs {
+            return Ok(());
+        }
+        Err(Self::Differ { what, ours: format!("{ours}"), theirs: format!("{theirs}") })
+    }
 }
 
 impl Config {
@@ -67,8 +75,8 @@ impl Config {
         let Self { keys, shape, rule, seed } = self;
         let Shape { heavy, slots, vote_ratio, base, rows, width, counter_bits, bloom, bloom_bits, bloom_hashes } =
             shape;
-        fn same<T: PartialEq + Debug>(what: &'static str, ours: &T, theirs: &T) -> Result<(), MergeError> {
-            MergeError::unless_equal(what, ours, theirs)
+        fn same<T: PartialEq + Display>(what: &'static str, ours: &T, theirs: &T) -> Result<(), MergeError> {
+            MergeError::unless_same(what, ours, theirs)
         }
         same("hash functions", &seed.hashing(), &other.seed.hashing())?;
         same("seed", seed, &other.seed)?;
@@ -79,8 +87,9 @@ impl Config {
         same("width", width, &other.shape.width)?;
         same("counter bits", &counter_bits.bits(), &other.shape.counter_bits.bits())?;
         same("base sketch", base, &other.shape.base)?;
-        same("heavy part", heavy, &other.shape.heavy)?;
-        same("Bloom kind", bloom, &other.shape.bloom)?;
+        // Mirrored tables have sizes too.
+        MergeError::unless_equal("heavy part", heavy, &other.shape.heavy)?;
+        MergeError::unless_equal("Bloom kind", bloom, &other.shape.bloom)?;
         same("Bloom bits", bloom_bits, &other.shape.bloom_bits)?;
         same("Bloom hashes", bloom_hashes, &other.shape.bloom_hashes)?;
         same("report rule", rule, &other.rule)

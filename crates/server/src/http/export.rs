@@ -58,7 +58,7 @@ impl Drop for Turn {
 struct Rows(Receiver<Option<Bytes>>);
 
 #[derive(Debug, thiserror::Error)]
-#[error("the table was given up")]
+#[error("the export was cancelled")]
 struct GivenUp;
 
 impl HttpBody for Rows {

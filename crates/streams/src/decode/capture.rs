@@ -132,7 +132,7 @@ impl Capture {
         let number = |bytes| if *big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) };
         let length = number([l0, l1, l2, l3]) as usize;
         if length < 12 || !length.is_multiple_of(4) || length > MAX_RECORD_BYTES {
-            return Err(damaged(out, offset, &format!("a block of {length} bytes cannot be")));
+            return Err(damaged(out, offset, &format!("a block cannot have {length} bytes")));
         }
         let Some(block) = bytes.get(..length) else { return Ok(Step::NeedMore) };
         let parsed = if *big_endian { parse_block_be(block) } else { parse_block_le(block) };
@@ -207,7 +207,7 @@ impl Decode for Capture {
             )));
         }
         if left > MAX_RECORD_BYTES {
-            return Err(damaged(out, offset, &format!("a packet longer than {MAX_RECORD_BYTES} bytes cannot be")));
+            return Err(damaged(out, offset, &format!("a packet cannot have more than {MAX_RECORD_BYTES} bytes")));
         }
         Ok(used)
     }

@@ -442,7 +442,7 @@ fn damaged_captures() {
     lying[4..8].copy_from_slice(&[13, 0, 0, 0]);
     case(
         [&start[..], &good, &lying].concat(),
-        &format!("input: the capture is damaged at byte offset {}: a block of 13 bytes cannot be", at + good.len()),
+        &format!("input: the capture is damaged at byte offset {}: a block cannot have 13 bytes", at + good.len()),
         1,
     );
     // A packet that contradicts itself: an IPv4 header of 8 bytes.

@@ -112,7 +112,7 @@ fn the_group_of_an_expression() {
         Some("n"),
         b"a1\na\na2\n",
         1,
-        "input, line 2: the line matches, but group `n`, which is the weight, is not in it",
+        "input, line 2: the line matches, but its weight, the group `n`, is missing",
         &["a", "a"],
     );
     // Bytes that are not text.

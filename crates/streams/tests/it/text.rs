@@ -48,7 +48,7 @@ fn fields() {
         None,
         b"1 2 3\n1 2\n4 5 6\n",
         1,
-        "input, line 2: the record has 2 columns, and column 3 is needed",
+        "input, line 2: column 3 is needed, but the record has only 2",
         &["3", "6"],
     );
     assert_eq!(weighted("field:1", "3", b"a x 5\nb x 1\n"), [("a".to_owned(), 5), ("b".to_owned(), 1)]);
@@ -119,7 +119,7 @@ fn promised_sizes_and_weights_are_held() {
             0,
             1,
             1,
-            "input, line 2: the key has 3 bytes, and every key must have 4",
+            "input, line 2: every key must have 4 bytes, but this one has 3",
         ),
         (
             "records:3",
@@ -128,7 +128,7 @@ fn promised_sizes_and_weights_are_held() {
             0,
             0,
             2,
-            "input, byte offset 0: the key has 3 bytes, and every key must have 4",
+            "input, byte offset 0: every key must have 4 bytes, but this one has 3",
         ),
         (
             "records:3",
@@ -231,7 +231,7 @@ fn wide_tables() {
 fn bad_csv() {
     // Line numbers count lines, not rows, and name the line on which a row starts.
     let table = b"a,b\n\"1\n1\",2\n\n3\n4,5\n";
-    bad("csv:b", None, table, 1, "input, line 5: the record has 1 columns, and column 2 is needed", &["2", "5"]);
+    bad("csv:b", None, table, 1, "input, line 5: column 2 is needed, but the record has only 1", &["2", "5"]);
     bad(
         "csv:a",
         Some("b"),

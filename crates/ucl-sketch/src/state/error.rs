@@ -25,7 +25,7 @@ pub enum LoadError {
     #[error("not a UCL-sketch state file")]
     NotAState,
     /// The sketch has keys of another type.
-    #[error("the state has {found}, which {wanted} is not")]
+    #[error("the state has {found}, not keys of type {wanted}")]
     KeyType {
         /// Format of the keys in the state.
         found: KeyFormat,
