@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::root;
 
 /// What the tests need. By name: the newest versions for the Python at hand.
-const PACKAGES: [&str; 12] = [
+const PACKAGES: [&str; 13] = [
     "maturin",
     "numpy",
     "pyarrow",
@@ -20,6 +20,7 @@ const PACKAGES: [&str; 12] = [
     "duckdb",
     "hypothesis",
     "pytest",
+    "pytest-timeout",
     "mypy",
     "nbclient",
     "ipykernel",

@@ -1,4 +1,4 @@
-//! What an operator is told, on standard error: one line for each thing to act on.
+//! What an operator is told: one line for each thing to act on.
 
 use std::io::Write;
 
@@ -13,20 +13,32 @@ pub struct Log {
     verbose: bool,
     last: Option<Status>,
     trouble: Option<String>,
+    tell: Tell,
 }
 
+/// Writes a line. A log that cannot be written must not end the counting: `eprintln!` would panic.
+fn on_standard_error(line: &str) {
+    let _ = std::io::stderr().write_all(format!("ucl agent: {line}\n").as_bytes());
+}
+
+/// Takes one line.
+pub type Tell = Box<dyn FnMut(&str) + Send>;
+
 impl Log {
+    /// A log on standard error.
     pub fn new(stream: Name, verbose: bool) -> Self {
-        Self { stream, verbose, last: None, trouble: None }
+        Self::to(stream, verbose, Box::new(on_standard_error))
     }
 
-    pub fn note(&self, text: &str) {
-        // A log that cannot be written must not end the counting. `eprintln!` would panic.
-        let line = format!("ucl agent: {}: {}\n", self.stream, printable(text));
-        let _ = std::io::stderr().write_all(line.as_bytes());
+    pub fn to(stream: Name, verbose: bool, tell: Tell) -> Self {
+        Self { stream, verbose, last: None, trouble: None, tell }
     }
 
-    pub fn warn(&self, text: &str) {
+    pub fn note(&mut self, text: &str) {
+        (self.tell)(&format!("{}: {}", self.stream, printable(text)));
+    }
+
+    pub fn warn(&mut self, text: &str) {
         self.note(&format!("warning: {text}"));
     }
 

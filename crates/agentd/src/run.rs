@@ -180,7 +180,7 @@ impl Opened {
     ) -> Result<JoinHandle<Result<Outcome, AgentdError>>, AgentdError> {
         let Self { stream, agent, resume, written_ms, clock } = self;
         let Stream { name, inputs, options, keys: _ } = stream;
-        let log = Log::new(name.clone(), args.verbose);
+        let mut log = Log::new(name.clone(), args.verbose);
         if written_ms.is_some() {
             log.note(&format!("goes on at {} items", agent.status().items));
         }

@@ -172,7 +172,7 @@ impl Worker {
 
 /// Inserts items of a batch. Returns how many, also when one cannot be inserted: those before it
 /// count, and must not be read again.
-fn insert_range<S: Storage>(
+pub fn insert_range<S: Storage>(
     agent: &mut Agent<S>,
     batch: &Batch<'_>,
     from: usize,

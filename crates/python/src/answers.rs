@@ -20,32 +20,34 @@ use crate::rows::address;
 pub struct Answer {
     /// `None` for nulls, and for a key whose name never arrived.
     pub key: Option<Vec<u8>>,
-    pub certain: Estimate,
+    pub count: u64,
+    /// Range in which the count lies for certain.
+    pub range: (u64, u64),
     /// Range in which the count lies with high probability.
     pub likely: (u64, u64),
 }
 
 impl Answer {
+    fn new(key: Option<Vec<u8>>, certain: Estimate, likely: Estimate) -> Self {
+        let Estimate { estimate: count, lower, upper, .. } = certain;
+        Self { key, count, range: (lower, upper), likely: (likely.lower, likely.upper) }
+    }
+
     /// The answer for a key.
     pub fn of(view: &QueryView, key: &[u8]) -> Self {
-        let likely = view.likely(key);
-        Self { key: Some(key.to_vec()), certain: view.estimate(key), likely: (likely.lower, likely.upper) }
+        Self::new(Some(key.to_vec()), view.estimate(key), view.likely(key))
     }
 
     /// A count that is certain: of nulls.
     pub fn exactly(count: u64) -> Self {
-        let bound = ucl_sketch::BoundKind::Guaranteed;
-        let certain =
-            Estimate { estimate: count, lower: count, upper: count, bound, source: ucl_sketch::Source::Exact };
-        Self { key: None, certain, likely: (count, count) }
+        Self { key: None, count, range: (count, count), likely: (count, count) }
     }
 
     /// The answer for a known key.
     fn known(view: &QueryView, (id, certain): (KeyId, Estimate)) -> Self {
         let registry = view.registry();
-        let likely = view.likely_of(id);
         let key = registry.is_named(id).then(|| registry.key(id).to_vec());
-        Self { key, certain, likely: (likely.lower, likely.upper) }
+        Self::new(key, certain, view.likely_of(id))
     }
 }
 
@@ -56,7 +58,7 @@ pub fn top(view: Option<&QueryView>, nulls: u64, n: usize) -> Vec<Answer> {
         None => vec![],
     };
     if nulls > 0 {
-        let at = answers.partition_point(|answer| answer.certain.estimate >= nulls);
+        let at = answers.partition_point(|answer| answer.count >= nulls);
         answers.insert(at, Answer::exactly(nulls));
         answers.truncate(n);
     }
@@ -70,12 +72,12 @@ pub const COUNTS: [&str; 7] = ["key", "count", "lower", "upper", "likely_lower",
 pub fn counts(keys: Option<&KeyType>, answers: &[Answer]) -> Result<RecordBatch, Error> {
     let number = |of: fn(&Answer) -> u64| Arc::new(answers.iter().map(of).collect::<UInt64Array>()) as ArrayRef;
     let names: Vec<Option<&[u8]>> = answers.iter().map(|answer| answer.key.as_deref()).collect();
-    let exact: BooleanArray = answers.iter().map(|answer| Some(answer.certain.lower == answer.certain.upper)).collect();
+    let exact: BooleanArray = answers.iter().map(|answer| Some(answer.range.0 == answer.range.1)).collect();
     batch(COUNTS.into_iter().zip([
         key_array(keys, &names)?,
-        number(|answer| answer.certain.estimate),
-        number(|answer| answer.certain.lower),
-        number(|answer| answer.certain.upper),
+        number(|answer| answer.count),
+        number(|answer| answer.range.0),
+        number(|answer| answer.range.1),
         number(|answer| answer.likely.0),
         number(|answer| answer.likely.1),
         Arc::new(exact),
@@ -158,7 +160,7 @@ pub fn key_array(keys: Option<&KeyType>, values: &[Option<&[u8]>]) -> Result<Arr
 }
 
 /// The parts of an encoded tuple: the reverse of what [`crate::rows`] does.
-fn split<'a>(parts: &[KeyType], mut bytes: &'a [u8]) -> Option<Vec<&'a [u8]>> {
+pub fn split<'a>(parts: &[KeyType], mut bytes: &'a [u8]) -> Option<Vec<&'a [u8]>> {
     let mut out = Vec::with_capacity(parts.len());
     for (at, part) in parts.iter().enumerate() {
         let length = match part.size() {

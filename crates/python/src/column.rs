@@ -116,6 +116,16 @@ impl Column {
         self.chunks.iter().map(|chunk| chunk.len()).sum()
     }
 
+    /// Checks that there are as many weights as rows.
+    pub fn check_weights(&self, weights: Option<&[u64]>) -> Result<(), Error> {
+        match weights {
+            Some(weights) if weights.len() != self.rows() => {
+                Err(Error::Value(format!("{} weights for {} keys", weights.len(), self.rows())))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Imports weights: whole numbers from 0 on.
     pub fn import_weights(values: &Bound<'_, PyAny>) -> Result<Vec<u64>, Error> {
         let column = Self::import(values)?;

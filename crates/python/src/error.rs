@@ -4,8 +4,13 @@ use std::io;
 
 use arrow_schema::ArrowError;
 use pyo3::PyErr;
-use pyo3::exceptions::{PyException, PyMemoryError, PyOSError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyConnectionError, PyException, PyMemoryError, PyOSError, PyPermissionError, PyTypeError, PyValueError,
+};
+use ucl_agent::AgentError;
+use ucl_agentd::EmbeddedError;
 use ucl_lab::UnknownMethod;
+use ucl_link::{ClientError, NameError};
 use ucl_sketch::{BuildError, Fault, InsertError, LoadError, MergeError, SaveError, UnknownMode};
 use ucl_streams::{ReadError, ReadErrorKind, SpecError};
 
@@ -51,6 +56,18 @@ pub enum Error {
     Mode(#[from] UnknownMode),
     #[error(transparent)]
     Method(#[from] UnknownMethod),
+    #[error(transparent)]
+    Agent(#[from] EmbeddedError),
+    #[error(transparent)]
+    Collector(#[from] ClientError),
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// A file that this crate reads itself.
+    #[error("{path}: {error}")]
+    File { path: String, error: io::Error },
+    /// Nobody waits for the result any more.
+    #[error("the call was interrupted")]
+    Interrupted,
     /// A call has panicked while it worked on the sketch.
     #[error("an earlier call failed in the middle of its work: this sketch cannot be used any more")]
     Broken,
@@ -72,7 +89,11 @@ impl From<Error> for PyErr {
             | Error::Spec(_)
             | Error::Mode(_)
             | Error::Method(_)
+            | Error::Name(_)
             | Error::Merge(MergeError::Refused(_)) => PyValueError::new_err(text),
+            Error::File { error, .. } => os_error(&error, text),
+            Error::Agent(agent) => agent_error(&agent, text),
+            Error::Collector(collector) => collector_error(&collector, text),
             Error::Load(LoadError::Read { error, .. }) | Error::Save(SaveError::Write { error, .. }) => {
                 os_error(&error, text)
             }
@@ -83,9 +104,12 @@ impl From<Error> for PyErr {
                 _ => PyValueError::new_err(text),
             },
             Error::Thread(_) => PyOSError::new_err(text),
-            Error::Merge(_) | Error::Load(_) | Error::Save(_) | Error::Fault(_) | Error::Broken => {
-                UclError::new_err(text)
-            }
+            Error::Merge(_)
+            | Error::Load(_)
+            | Error::Save(_)
+            | Error::Fault(_)
+            | Error::Interrupted
+            | Error::Broken => UclError::new_err(text),
         }
     }
 }
@@ -93,4 +117,28 @@ impl From<Error> for PyErr {
 /// `FileNotFoundError` and its like, by the kind of the error.
 fn os_error(error: &io::Error, text: String) -> PyErr {
     io::Error::new(error.kind(), text).into()
+}
+
+fn agent_error(error: &EmbeddedError, text: String) -> PyErr {
+    match error {
+        EmbeddedError::Agent(AgentError::Storage(error)) => os_error(error, text),
+        EmbeddedError::Agent(AgentError::Load(_) | AgentError::Link(_)) => UclError::new_err(text),
+        EmbeddedError::Thread(_) => PyOSError::new_err(text),
+        EmbeddedError::Build(_) | EmbeddedError::Agent(_) | EmbeddedError::ExactMode | EmbeddedError::Closed => {
+            PyValueError::new_err(text)
+        }
+        _ => UclError::new_err(text),
+    }
+}
+
+/// What a collector refuses is the caller's to mend, or the operator's, or nobody's.
+fn collector_error(error: &ClientError, text: String) -> PyErr {
+    match error {
+        ClientError::Address(_) | ClientError::Token | ClientError::Certificate => PyValueError::new_err(text),
+        ClientError::Unreachable { .. } => PyConnectionError::new_err(text),
+        ClientError::Refused { status: 401 | 403, .. } => PyPermissionError::new_err(text),
+        ClientError::Refused { status: 429, .. } => UclError::new_err(text),
+        ClientError::Refused { status: 400..=499, .. } => PyValueError::new_err(text),
+        _ => UclError::new_err(text),
+    }
 }

@@ -55,7 +55,7 @@ pub fn plan(
         return Err(Error::Value(format!("{expected} keys do not occur in a stream of {items} items (at most 10^8)")));
     }
     let methods = methods(modes)?;
-    interrupt::long(py, |stop| {
+    interrupt::long(py, move |stop| {
         let stream = scenario.stream();
         run(&methods, &[memory], stop, |method, _| {
             let planned = Mode::all().into_iter().find(|mode| mode.method == method);
@@ -85,14 +85,10 @@ pub fn evaluate(
     };
     let column = Column::import(column)?;
     let weights = weights.map(Column::import_weights).transpose()?;
-    if let Some(weights) = &weights
-        && weights.len() != column.rows()
-    {
-        return Err(Error::Value(format!("{} weights for {} keys", weights.len(), column.rows())));
-    }
+    column.check_weights(weights.as_deref())?;
     let keys = keys.map(KeyType::from_python).transpose()?.or_else(|| column.keys.clone());
     let methods = methods(modes)?;
-    interrupt::long(py, |stop| {
+    interrupt::long(py, move |stop| {
         let stream = recording(&column, weights.as_deref(), keys.as_ref())?;
         run(&methods, &budgets, stop, |method, memory| {
             let registry = MethodRegistry::standard();
@@ -234,7 +230,7 @@ pub fn count(
         seed: seed.unwrap_or_default() as u64,
         ..ReadOptions::default()
     };
-    interrupt::long(py, |stop| {
+    interrupt::long(py, move |stop| {
         let options = ReadOptions { interrupt: Some(Arc::clone(stop)), ..options };
         let mut failed = None;
         let mut each = |items: ucl_streams::Batch<'_>| match insert(&mut sketch, items) {

@@ -16,34 +16,39 @@ use crate::error::Error;
 /// How often signals are looked at while something is at work.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Runs work in a thread of its own, and looks for signals meanwhile. The flag that the work gets
-/// is set when it shall end early; a signal's exception is raised when it has.
-pub fn long<T: Send>(
+/// Runs work in a thread of its own, and looks for signals meanwhile. When one of them raises an
+/// exception, the call ends with it at once. The work gets a flag that is set then: where it looks
+/// at it, it ends early; else it runs to its end, as does a decoder that is in the middle of its
+/// equations. Whatever it works on has to be behind a lock, so that later calls wait for it.
+pub fn long<T: Send + 'static>(
     py: Python<'_>,
-    work: impl FnOnce(&Arc<AtomicBool>) -> Result<T, Error> + Send,
+    work: impl FnOnce(&Arc<AtomicBool>) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
     py.detach(|| {
-        thread::scope(|scope| {
-            let (done, ended) = sync_channel::<()>(1);
-            let worker = thread::Builder::new().spawn_scoped(scope, || {
-                // Dropped at the end, also that of a panic.
-                let _done = done;
-                in_pool(|| work(&stop))
-            });
-            let worker = worker.map_err(|error| Error::Thread(error.to_string()))?;
-            let mut raised = None;
-            while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-                if raised.is_none()
-                    && let Err(error) = Python::attach(|py| py.check_signals())
-                {
-                    stop.store(true, Ordering::Relaxed);
-                    raised = Some(error);
+        let (done, answer) = sync_channel(1);
+        let worker = thread::Builder::new().spawn(move || {
+            // If nobody waits any more, nobody wants it.
+            let _ = done.send(in_pool(|| work(&flag)));
+        });
+        let worker = worker.map_err(|error| Error::Thread(error.to_string()))?;
+        loop {
+            match answer.recv_timeout(LOOK) {
+                Ok(result) => return result,
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Err(error) = Python::attach(|py| py.check_signals()) {
+                        stop.store(true, Ordering::Relaxed);
+                        return Err(error.into());
+                    }
                 }
+                // The work has panicked.
+                Err(RecvTimeoutError::Disconnected) => match worker.join() {
+                    Ok(()) => return Err(Error::Broken),
+                    Err(panic) => resume_unwind(panic),
+                },
             }
-            let result = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
-            raised.map_or(result, |error| Err(error.into()))
-        })
+        }
     })
 }
 

@@ -3,9 +3,12 @@
 //! Thin by intent: it turns Python values into keys and back, and calls the facade. A column, from
 //! wherever it comes, becomes Arrow arrays without a copy ([`column`]); one encoder turns those
 //! into keys (`rows`); `sketch` hands them to [`ucl_sketch::UclSketch`] with the interpreter
-//! lock released. Answers go back as Arrow record batches (`table`).
+//! lock released. Answers go back as Arrow record batches (`table`). `agent` and `collector` are
+//! the same for two machines, where keys travel as text (`text_key`).
 
+mod agent;
 mod answers;
+mod collector;
 mod column;
 mod error;
 mod functions;
@@ -17,10 +20,15 @@ mod options;
 mod rows;
 mod sketch;
 mod table;
+mod text_key;
 
 /// The native module. People import `ucl_sketch`, which has everything that is here.
 #[pyo3::pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::agent::Agent;
+    #[pymodule_export]
+    use super::collector::Collector;
     #[pymodule_export]
     use super::error::UclError;
     #[pymodule_export]

@@ -1,14 +1,18 @@
 //! Answers as Python sees them: a small table that every data frame library can read.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::types::Float64Type;
+use arrow_array::types::{Float64Type, TimestampMillisecondType};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator};
 use arrow_schema::DataType;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyImportError, PyIndexError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString, PyTuple};
+use ucl_link::Facts;
 
 use crate::answers::COUNTS;
 use crate::error::Error;
@@ -21,14 +25,26 @@ pub struct Table {
     batch: RecordBatch,
     /// The type of the column `key`.
     keys: Option<KeyType>,
+    /// What the answer is about, as JSON, if a collector gave it.
+    about: Option<String>,
 }
+
+/// Under which name the schema of Arrow data has what an answer is about.
+const ABOUT: &str = "ucl_sketch.about";
 
 /// The Python value at a row.
 type Values<'a> = Box<dyn for<'py> Fn(Python<'py>, usize) -> PyResult<Bound<'py, PyAny>> + 'a>;
 
 impl Table {
     pub fn new(batch: RecordBatch, keys: Option<KeyType>) -> Self {
-        Self { batch, keys }
+        Self { batch, keys, about: None }
+    }
+
+    /// An answer of a collector, with what it is about.
+    pub fn about(batch: RecordBatch, keys: Option<KeyType>, facts: &Facts) -> Result<Self, Error> {
+        let about = serde_json::to_string(facts).expect("internal: facts are plain data");
+        let schema = batch.schema().as_ref().clone().with_metadata(HashMap::from([(ABOUT.to_owned(), about.clone())]));
+        Ok(Self { batch: batch.with_schema(Arc::new(schema))?, keys, about: Some(about) })
     }
 
     fn columns(&self) -> Result<Vec<Values<'_>>, Error> {
@@ -78,6 +94,13 @@ impl Table {
     #[getter]
     fn column_names(&self) -> Vec<&str> {
         self.names()
+    }
+
+    /// What the answer of a collector is about; `None` for the answers of a sketch.
+    #[getter]
+    fn get_about<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let read = |about: &String| py.import("json")?.call_method1("loads", (about,));
+        self.about.as_ref().map(read).transpose()
     }
 
     fn __len__(&self) -> usize {
@@ -173,6 +196,9 @@ fn values<'a>(array: &'a ArrayRef, keys: Option<&'a KeyType>) -> Result<Values<'
     let values: Values<'a> = match array.data_type() {
         DataType::Null => Box::new(|py, _| Ok(py.None().into_bound(py))),
         DataType::Boolean => Box::new(|py, row| array.as_boolean().value(row).into_bound_py_any(py)),
+        DataType::Timestamp(..) => {
+            Box::new(|py, row| moment(py, array.as_primitive::<TimestampMillisecondType>().value(row)))
+        }
         DataType::Float64 => Box::new(|py, row| array.as_primitive::<Float64Type>().value(row).into_bound_py_any(py)),
         DataType::LargeUtf8 => match keys {
             Some(KeyType::Ipv4 | KeyType::Ipv6 | KeyType::Ip) => Box::new(|py, row| {
@@ -207,4 +233,13 @@ fn values<'a>(array: &'a ArrayRef, keys: Option<&'a KeyType>) -> Result<Values<'
         }
     };
     Ok(Box::new(move |py, row| if array.is_null(row) { Ok(py.None().into_bound(py)) } else { values(py, row) }))
+}
+
+/// A moment, in UTC.
+fn moment(py: Python<'_>, milliseconds: i64) -> PyResult<Bound<'_, PyAny>> {
+    let datetime = py.import("datetime")?;
+    let utc = datetime.getattr("timezone")?.getattr("utc")?;
+    let epoch = datetime.getattr("datetime")?.call_method1("fromtimestamp", (0, utc))?;
+    let since = datetime.getattr("timedelta")?.call1((0, 0, 0, milliseconds))?;
+    epoch.call_method1("__add__", (since,))
 }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from processes import PATIENCE
+from serving import Server, serve, stop
 
 ROOT = Path(__file__).parents[3]
 
@@ -38,13 +40,27 @@ def samples() -> Path:
 
 
 @pytest.fixture(scope="session")
-def command_line() -> Callable[..., str]:
-    """Runs the program `ucl`."""
+def program() -> Path:
+    """The program `ucl`."""
     program = Path(os.environ.get("UCL_PROGRAM", ROOT / "target" / "debug" / "ucl"))
     assert program.exists(), f"{program} is not there: run `cargo build -p ucl-cli` first"
+    return program
+
+
+@pytest.fixture(scope="session")
+def command_line(program: Path) -> Callable[..., str]:
+    """Runs the program `ucl`."""
 
     def run(*arguments: str | Path) -> str:
-        done = subprocess.run([program, *arguments], check=True, capture_output=True, text=True)
+        done = subprocess.run([program, *arguments], check=True, capture_output=True, text=True, timeout=PATIENCE)
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def server(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A collector that runs."""
+    started = serve(program, tmp_path_factory.mktemp("data"))
+    yield started
+    stop(started)

@@ -6,13 +6,13 @@ import gc
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import PATIENCE, ended, run, started
 
 import ucl_sketch as ucl
 
@@ -41,37 +41,63 @@ def test_threads_share_a_sketch() -> None:
     for _ in range(5):
         other.merge(sketch.copy())
     for thread in threads:
-        thread.join()
-    assert failed == []
+        thread.join(PATIENCE)
+    assert failed == [] and not any(thread.is_alive() for thread in threads)
     row = sketch.estimate(7)
     assert sketch.weight == 4 * (3 * 70_000 + 3)
     assert row.lower <= 4 * (3 * 1_400 + 3) <= row.upper
 
 
 LONG = {
-    "file": "ucl.count('zipf:1.1:1000000000000:1000')",
-    "array": "ucl.Sketch().update(np.zeros(2_000_000_000, 'uint8'))",
-    "iterator": "ucl.Sketch().update(itertools.repeat(1))",
+    "file": ("", "ucl.count('zipf:1.1:1000000000000:1000')"),
+    "array": ("", "ucl.Sketch().update(np.zeros(2_000_000_000, 'uint8'))"),
+    "iterator": ("", "ucl.Sketch().update(itertools.repeat(1))"),
+    # One decode, which looks at nothing while it lasts, and of a method that lasts for minutes.
+    "decode": ("s = ucl.Sketch('256KB', mode='omp'); s.update(np.arange(400_000) % 300_000)", "s.top(1)"),
+    "plan": ("", "ucl.plan('1MB', expected_keys=3_000_000, items=50_000_000, modes=['em'])"),
 }
 
 
 @pytest.mark.parametrize("call", sorted(LONG))
 def test_ctrl_c_ends_long_calls(call: str) -> None:
+    before, long = LONG[call]
     program = f"""
 import itertools, sys
 import numpy as np
 import ucl_sketch as ucl
+{before}
 try:
     print("ready", flush=True)
-    {LONG[call]}
+    {long}
 except KeyboardInterrupt:
     sys.exit(42)
 """
-    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
-    assert child.stdout is not None and child.stdout.readline() == b"ready\n"
+    child = started(program)
+    time.sleep(0.3)
     child.send_signal(signal.SIGINT)
-    assert child.wait() == 42
-    child.stdout.close()
+    # Without an end at the signal, each of the calls would take much longer.
+    assert ended(child, within=20) == 42
+
+
+def test_an_interrupted_sketch_is_whole() -> None:
+    program = """
+import os, signal, sys, threading
+import numpy as np
+import ucl_sketch as ucl
+sketch = ucl.Sketch("1MB", mode="em", seed=1)
+sketch.update(np.arange(2_000_000) % 1_500_000)
+threading.Timer(0.02, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    sketch.top(1)
+except KeyboardInterrupt:
+    # Waits for what goes on behind it.
+    assert sketch.weight == 2_000_000
+    other = ucl.Sketch("1MB", mode="em", seed=1)
+    other.update(np.arange(2_000_000) % 1_500_000)
+    assert list(sketch.top(100)) == list(other.top(100))
+    sys.exit(42)
+"""
+    assert run(program) == 42
 
 
 def count_part(part: tuple[ucl.Sketch, list[int]]) -> ucl.Sketch:
@@ -91,7 +117,7 @@ def test_processes(method: str) -> None:
     numbers = [i * i % 101 for i in range(20_000)]
     parts = [(empty, numbers[at::3]) for at in range(3)]
     with multiprocessing.get_context(method).Pool(2) as pool:
-        first, *rest = pool.map(count_part, parts)
+        first, *rest = pool.map_async(count_part, parts).get(PATIENCE)
     first.merge(*rest)
     assert first.weight == len(numbers)
     for row in first.top():

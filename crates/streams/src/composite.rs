@@ -22,8 +22,12 @@ pub(crate) fn push_part(key: &mut Vec<u8>, part: &[u8], first: bool) {
     key.push(b'"');
 }
 
-/// Makes one key of parts.
-pub(crate) fn join<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Vec<u8> {
+/// Makes one key of parts: a record of CSV.
+///
+/// ```
+/// assert_eq!(ucl_streams::join_parts(["a", "b, c"]), b"a,\"b, c\"");
+/// ```
+pub fn join<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Vec<u8> {
     let mut key = Vec::new();
     for (index, part) in parts.into_iter().enumerate() {
         push_part(&mut key, part.as_ref(), index == 0);
@@ -38,9 +42,13 @@ pub(crate) fn list(places: &[impl Display]) -> String {
     String::from_utf8(joined).unwrap_or_default()
 }
 
-/// Splits a record into its parts. `None` if it is not one record: a quote is not closed, or
-/// something follows a closed one.
-pub(crate) fn split(record: &[u8]) -> Option<Vec<Vec<u8>>> {
+/// Splits a key that [`join`] made into its parts. `None` if it is not one record: a quote is not
+/// closed, or something follows a closed one.
+///
+/// ```
+/// assert_eq!(ucl_streams::split_parts(b"a,\"b, c\""), Some(vec![b"a".to_vec(), b"b, c".to_vec()]));
+/// ```
+pub fn split(record: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut parts = Vec::new();
     let mut rest = record;
     loop {

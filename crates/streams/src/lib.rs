@@ -66,6 +66,7 @@ pub mod table;
 
 pub use batch::{Batch, BatchBuf, Keys};
 pub use collect::Consumer;
+pub use composite::{join as join_parts, split as split_parts};
 pub use content::{Content, content_of, head_of};
 pub use error::{BadReason, BadRecord, Place, ReadError, ReadErrorKind, SpecError};
 pub use exact::ExactCounts;

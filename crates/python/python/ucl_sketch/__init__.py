@@ -9,10 +9,22 @@
 
 from importlib.metadata import version as _version
 
-from ucl_sketch._native import Sketch, Table, UclError, count, evaluate, plan
-from ucl_sketch._rows import Count
+from ucl_sketch._native import Agent, Collector, Sketch, Table, UclError, count, evaluate, plan
+from ucl_sketch._rows import AgentStatus, Count
 
-__all__ = ["Count", "Sketch", "Table", "UclError", "count", "evaluate", "load", "plan"]
+__all__ = [
+    "Agent",
+    "AgentStatus",
+    "Collector",
+    "Count",
+    "Sketch",
+    "Table",
+    "UclError",
+    "count",
+    "evaluate",
+    "load",
+    "plan",
+]
 __version__ = _version("ucl-sketch")
 
 load = Sketch.load

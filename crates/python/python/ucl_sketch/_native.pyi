@@ -1,12 +1,13 @@
 """Types of the native module. `mypy.stubtest` checks them against it."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime, timedelta
 from os import PathLike
 from typing import Any, Literal, TypeAlias, final, overload
 
-from ucl_sketch._rows import Count
+from ucl_sketch._rows import AgentStatus, Count
 
-__all__ = ["Sketch", "Table", "UclError", "count", "evaluate", "plan", "restore"]
+__all__ = ["Agent", "Collector", "Sketch", "Table", "UclError", "count", "evaluate", "plan", "restore"]
 
 # The keys of a sketch: a name such as "int64", "str", "bytes13" or "ipv4", a Python type, or a tuple of those.
 _Keys: TypeAlias = str | type | tuple[Any, ...]
@@ -14,6 +15,12 @@ _Keys: TypeAlias = str | type | tuple[Any, ...]
 _Column: TypeAlias = Any
 _Path: TypeAlias = str | PathLike[str]
 _Null: TypeAlias = Literal["skip", "count", "error"]
+# Names of streams; with "*" behind them, what names start with.
+_Streams: TypeAlias = str | Sequence[str]
+# As in "5m".
+_Length: TypeAlias = str | timedelta
+# Text is UTC, as in "2026-01-31T09:30:00Z"; a number is in milliseconds since 1970.
+_Moment: TypeAlias = datetime | date | str | int
 
 class UclError(Exception): ...
 
@@ -21,6 +28,8 @@ class UclError(Exception): ...
 class Table:
     @property
     def column_names(self) -> list[str]: ...
+    @property
+    def about(self) -> dict[str, Any] | None: ...
     def __len__(self) -> int: ...
     @overload
     def __getitem__(self, index: str, /) -> list[Any]: ...
@@ -87,6 +96,109 @@ class Sketch:
     def keys(self) -> str | None: ...
     @property
     def seed(self) -> int: ...
+
+@final
+class Agent:
+    def __new__(
+        cls,
+        *,
+        to: str,
+        token: str,
+        stream: str,
+        tenant: str = "default",
+        memory: str | int | None = None,
+        mode: str = "delta",
+        interval: int | None = None,
+        cut_every: str = "10s",
+        state: _Path | None = None,
+        spool: str | int | None = None,
+        queue: str | int | None = None,
+        ca: _Path | None = None,
+    ) -> Agent: ...
+    def add(self, key: object, weight: int = 1) -> None: ...
+    def update(
+        self,
+        column: _Column,
+        *,
+        weights: _Column | None = None,
+        null: Literal["skip", "error"] = "skip",
+        wait: bool = False,
+    ) -> None: ...
+    def flush(self, timeout: float = 5.0) -> bool: ...
+    def close(self, timeout: float = 5.0) -> bool: ...
+    def status(self) -> AgentStatus: ...
+    def __enter__(self) -> Agent: ...
+    def __exit__(self, *_exception: object) -> None: ...
+
+@final
+class Collector:
+    def __new__(
+        cls, url: str, token: str, *, tenant: str = "default", keys: _Keys | None = None, ca: _Path | None = None
+    ) -> Collector: ...
+    def top(
+        self,
+        n: int = 10,
+        *,
+        stream: _Streams | None = None,
+        last: _Length | None = None,
+        since: _Moment | None = None,
+        until: _Moment | None = None,
+        format: str | None = None,
+    ) -> Table: ...
+    @overload
+    def estimate(
+        self,
+        key: int | str | bytes | tuple[Any, ...],
+        *,
+        stream: _Streams | None = None,
+        last: _Length | None = None,
+        since: _Moment | None = None,
+        until: _Moment | None = None,
+        format: str | None = None,
+    ) -> Count: ...
+    @overload
+    def estimate(
+        self,
+        key: Any,
+        *,
+        stream: _Streams | None = None,
+        last: _Length | None = None,
+        since: _Moment | None = None,
+        until: _Moment | None = None,
+        format: str | None = None,
+    ) -> Any: ...
+    def changes(
+        self,
+        n: int = 10,
+        *,
+        stream: _Streams | None = None,
+        last: _Length | None = None,
+        since: _Moment | None = None,
+        until: _Moment | None = None,
+        format: str | None = None,
+    ) -> Table: ...
+    def series(
+        self,
+        key: object,
+        *,
+        step: _Length | None = None,
+        stream: _Streams | None = None,
+        last: _Length | None = None,
+        since: _Moment | None = None,
+        until: _Moment | None = None,
+        format: str | None = None,
+    ) -> Table: ...
+    def prefix(
+        self,
+        prefixes: str | Sequence[str],
+        *,
+        stream: _Streams | None = None,
+        last: _Length | None = None,
+        since: _Moment | None = None,
+        until: _Moment | None = None,
+        format: str | None = None,
+    ) -> Table: ...
+    def streams(self, *, stream: _Streams | None = None) -> Table: ...
 
 def plan(
     memory: str | int | None = None,

@@ -20,3 +20,26 @@ class Count(NamedTuple):
     """The true count is at most this with high probability."""
     exact: bool
     """Whether the count is certain."""
+
+
+class AgentStatus(NamedTuple):
+    """How an agent is doing."""
+
+    stream: str
+    """Name of the stream."""
+    incarnation: str
+    """Life of the stream: a new one begins when counts were given up."""
+    items: int
+    """Items counted in this life."""
+    epochs: int
+    """Epochs ended in it."""
+    waiting: int
+    """Epochs that the collector does not have yet."""
+    spool_bytes: int
+    """Bytes on disk that they take."""
+    queued: int
+    """Items that wait in memory to be counted."""
+    dropped: int
+    """Items left out since the start, because the queue was full."""
+    trouble: str | None
+    """What is wrong, if anything is: with the collector, or the disk."""

@@ -119,11 +119,7 @@ impl Inner {
         null: Nulls,
         stop: &AtomicBool,
     ) -> Result<(), Error> {
-        if let Some(weights) = weights
-            && weights.len() != column.rows()
-        {
-            return Err(Error::Value(format!("{} weights for {} keys", weights.len(), column.rows())));
-        }
+        column.check_weights(weights)?;
         let to = self.keys().or(column.keys.as_ref()).cloned();
         let mut work = Work::default();
         let mut first = 0;

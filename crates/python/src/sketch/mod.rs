@@ -7,7 +7,10 @@
 mod inner;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::thread;
+use std::time::Duration;
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -27,62 +30,95 @@ pub use inner::{Inner, Nulls};
 /// Columns of fewer rows are counted at once, without a thread that watches for signals.
 const SMALL: usize = 1 << 16;
 
+/// How often short work tries to get at the sketch, and how long it sleeps in between.
+const ATTEMPTS: u32 = 40;
+const MOMENT: Duration = Duration::from_micros(50);
+
 /// Counts how often each key occurs, in a fixed memory budget.
 #[pyclass(frozen, module = "ucl_sketch")]
 pub struct Sketch {
-    inner: Mutex<Inner>,
+    /// Shared with calls that were interrupted and are still at work.
+    inner: Arc<Mutex<Inner>>,
+}
+
+/// Waits for the sketch. Not to be called with the interpreter lock held.
+fn lock(inner: &Mutex<Inner>) -> Result<MutexGuard<'_, Inner>, Error> {
+    inner.lock().map_err(|_| Error::Broken)
 }
 
 impl Sketch {
     pub fn of(inner: Inner) -> Self {
-        Self { inner: Mutex::new(inner) }
+        Self { inner: Arc::new(Mutex::new(inner)) }
     }
 
-    /// Waits for the sketch. Not to be called with the interpreter lock held.
-    fn lock(&self) -> Result<MutexGuard<'_, Inner>, Error> {
-        self.inner.lock().map_err(|_| Error::Broken)
+    /// Takes the sketch, if nobody holds it for longer than a short call does.
+    fn lock_soon(&self) -> Result<Option<MutexGuard<'_, Inner>>, Error> {
+        for attempt in 0..ATTEMPTS {
+            match self.inner.try_lock() {
+                Ok(inner) => return Ok(Some(inner)),
+                Err(TryLockError::Poisoned(_)) => return Err(Error::Broken),
+                Err(TryLockError::WouldBlock) if attempt < ATTEMPTS / 2 => thread::yield_now(),
+                Err(TryLockError::WouldBlock) => thread::sleep(MOMENT),
+            }
+        }
+        Ok(None)
     }
 
-    /// Runs short work on the sketch.
-    fn with<T: Send>(
+    /// Runs short work on the sketch. If another call holds it, waits as long work does.
+    fn with<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Inner) -> Result<T, Error> + Send,
+        work: impl FnOnce(&mut Inner) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        interrupt::short(py, || work(&mut *self.lock()?))
+        let mut work = Some(work);
+        let now = interrupt::short(py, || match self.lock_soon()? {
+            Some(mut inner) => work.take().map(|work| work(&mut inner)).transpose(),
+            None => Ok(None),
+        })?;
+        match (now, work) {
+            (Some(done), _) => Ok(done),
+            (None, Some(work)) => self.with_long(py, work),
+            (None, None) => Err(Error::Broken),
+        }
     }
 
-    /// Runs work that may take long. It cannot end early, but signals are seen when it has ended.
-    fn with_long<T: Send>(
+    /// Runs work that may take long.
+    fn with_long<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Inner) -> Result<T, Error> + Send,
+        work: impl FnOnce(&mut Inner) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        interrupt::long(py, |_| work(&mut *self.lock()?))
+        let inner = Arc::clone(&self.inner);
+        interrupt::long(py, move |stop| {
+            let mut inner = lock(&inner)?;
+            // Whoever asked may have given up while this waited.
+            if stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { work(&mut inner) }
+        })
     }
 
     /// Runs work that needs the answers: short if they are there, or else long.
-    fn with_view<T: Send>(
+    fn with_view<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Inner) -> Result<T, Error> + Send,
+        work: impl FnOnce(&mut Inner) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let ready = self.with(py, |inner| Ok(inner.has_view()))?;
         if ready { self.with(py, work) } else { self.with_long(py, work) }
     }
 
-    fn insert(&self, py: Python<'_>, column: &Column, weights: Option<&[u64]>, null: Nulls) -> Result<(), Error> {
+    fn insert(&self, py: Python<'_>, column: Column, weights: Option<Vec<u64>>, null: Nulls) -> Result<(), Error> {
         if column.rows() < SMALL {
-            let go_on = std::sync::atomic::AtomicBool::new(false);
-            return self.with(py, |inner| inner.insert(column, weights, null, &go_on));
+            let go_on = AtomicBool::new(false);
+            return self.with(py, move |inner| inner.insert(&column, weights.as_deref(), null, &go_on));
         }
-        interrupt::long(py, |stop| self.lock()?.insert(column, weights, null, stop))
+        let inner = Arc::clone(&self.inner);
+        interrupt::long(py, move |stop| lock(&inner)?.insert(&column, weights.as_deref(), null, stop))
     }
 
     fn table(
         &self,
         py: Python<'_>,
-        answers: impl FnOnce(&mut Inner) -> Result<Vec<Answer>, Error> + Send,
+        answers: impl FnOnce(&mut Inner) -> Result<Vec<Answer>, Error> + Send + 'static,
     ) -> Result<Table, Error> {
         self.with_view(py, |inner| {
             let answers = answers(inner)?;
@@ -115,7 +151,7 @@ impl Sketch {
     /// Counts one key.
     #[pyo3(signature = (key, weight = 1))]
     fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>, weight: u64) -> Result<(), Error> {
-        self.insert(py, &Column::of_key(key)?, Some(&[weight]), Nulls::Count)
+        self.insert(py, Column::of_key(key)?, Some(vec![weight]), Nulls::Count)
     }
 
     /// Counts all keys of a column.
@@ -130,14 +166,14 @@ impl Sketch {
         let null = null.parse()?;
         let column = Column::import(column)?;
         let weights = weights.map(Column::import_weights).transpose()?;
-        self.insert(py, &column, weights.as_deref(), null)
+        self.insert(py, column, weights, null)
     }
 
     /// Returns the count of one key, or the counts of a column of keys as a table.
     fn estimate<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Error> {
         let one = objects::is_key(key)?;
         let column = if one { Column::of_key(key)? } else { Column::import(key)? };
-        let table = self.with_view(py, |inner| {
+        let table = self.with_view(py, move |inner| {
             let answers = inner.estimate(&column)?;
             let keys = inner.keys().or(column.keys.as_ref()).cloned();
             Ok(Table::new(answers::counts(keys.as_ref(), &answers)?, keys))
@@ -148,19 +184,19 @@ impl Sketch {
     /// Returns the `n` keys with the largest counts, or all keys.
     #[pyo3(signature = (n = None))]
     fn top(&self, py: Python<'_>, n: Option<usize>) -> Result<Table, Error> {
-        self.table(py, |inner| inner.top(n.unwrap_or(usize::MAX)))
+        self.table(py, move |inner| inner.top(n.unwrap_or(usize::MAX)))
     }
 
     /// Returns the count of a key in each epoch that is kept.
     fn series(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<Table, Error> {
         let column = Column::of_key(key)?;
-        self.with_long(py, |inner| Ok(Table::new(inner.series(&column)?, None)))
+        self.with_long(py, move |inner| Ok(Table::new(inner.series(&column)?, None)))
     }
 
     /// Returns the keys whose rate changed most between the last epochs and those before.
     #[pyo3(signature = (n = 10, *, last = 1))]
     fn changes(&self, py: Python<'_>, n: usize, last: usize) -> Result<Table, Error> {
-        self.with_long(py, |inner| Ok(Table::new(inner.changes(n, last)?, inner.keys().cloned())))
+        self.with_long(py, move |inner| Ok(Table::new(inner.changes(n, last)?, inner.keys().cloned())))
     }
 
     /// Ends the epoch now.
@@ -194,14 +230,14 @@ impl Sketch {
         for other in others {
             // One lock at a time.
             let copy = other.get().with_long(py, |inner| inner.copy())?;
-            self.with_long(py, |inner| inner.merge(copy))?;
+            self.with_long(py, move |inner| inner.merge(copy))?;
         }
         Ok(())
     }
 
     /// Writes the sketch to a file, which is replaced if it is there.
     fn save(&self, py: Python<'_>, path: PathBuf) -> Result<(), Error> {
-        self.with_long(py, |inner| inner.save(&path))
+        self.with_long(py, move |inner| inner.save(&path))
     }
 
     /// Reads a sketch from a file.
@@ -209,7 +245,7 @@ impl Sketch {
     #[pyo3(signature = (path, *, keys = None))]
     fn load(py: Python<'_>, path: PathBuf, keys: Option<&Bound<'_, PyAny>>) -> Result<Self, Error> {
         let keys = keys.map(KeyType::from_python).transpose()?;
-        interrupt::long(py, |_| Ok(Self::of(Inner::load(&path, keys)?)))
+        interrupt::long(py, move |_| Ok(Self::of(Inner::load(&path, keys)?)))
     }
 
     /// Returns a copy.
