@@ -347,6 +347,38 @@ def test_settings_that_cannot_be(
         make(**options)
 
 
+def test_a_service_may_change_its_folder(
+    make: Callable[..., ucl.Agent], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    agent = make(state="here")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    agent.add("a")
+    assert agent.flush(PATIENCE)
+    assert agent.status().trouble is None and (tmp_path / "here").is_dir()
+
+
+def test_a_flush_ends_while_others_begin(make: Callable[..., ucl.Agent]) -> None:
+    agent, done = make(), threading.Event()
+
+    def hasty() -> None:
+        while not done.is_set():
+            agent.add("x")
+            agent.flush(timeout=0)
+
+    threads = [threading.Thread(target=hasty) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        assert agent.flush(PATIENCE / 3)
+        assert agent.flush(PATIENCE / 3)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+
+
 def test_one_agent_a_stream(make: Callable[..., ucl.Agent]) -> None:
     first = make()
     with pytest.raises(OSError, match="is in use"):

@@ -98,7 +98,8 @@ impl Counting {
             let late = work.closing.is_some_and(|until| Instant::now() >= until);
             self.left_out(work.dropped, FULL);
             self.insert(&work.items)?;
-            if work.covered > self.flush {
+            // One at a time: with new ones coming, the last would never be done.
+            if self.flushed && work.covered > self.flush {
                 (self.flush, self.until, self.flushed) = (work.covered, None, false);
             }
             self.end_epochs()?;

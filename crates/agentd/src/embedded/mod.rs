@@ -8,7 +8,7 @@
 mod counting;
 mod queue;
 
-use std::path::PathBuf;
+use std::path::{self, PathBuf};
 use std::process;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -115,7 +115,9 @@ impl Embedded {
             return Err(EmbeddedError::ExactMode);
         }
         let (mut config, epochs) = UclSketch::builder().memory_bytes(memory.0).mode(mode).plan()?;
-        let folder = Folder::open(settings.state.join(stream.as_str())).map_err(AgentError::from)?;
+        // The program may change its own folder later.
+        let state = path::absolute(settings.state).map_err(AgentError::Storage)?;
+        let folder = Folder::open(state.join(stream.as_str())).map_err(AgentError::from)?;
         // The seed was random, and is the same as long as the stream lives.
         if let Some(stored) = stored_config(&folder)? {
             config.seed = stored.seed;

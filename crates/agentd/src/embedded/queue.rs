@@ -14,7 +14,7 @@ use super::{EmbeddedError, EmbeddedStatus};
 const ITEM_BYTES: usize = 16;
 /// Bytes that wait before the thread is woken up for them.
 const MANY: usize = 1 << 20;
-/// How long the thread waits for items before it looks at everything else.
+/// How long the thread waits for something to do before it looks at everything.
 const WAIT: Duration = Duration::from_millis(50);
 /// How long the thread may take to end beyond the time that it was given.
 const GRACE: Duration = Duration::from_secs(5);
@@ -48,6 +48,8 @@ struct State {
     stopped: Option<String>,
     agent: Status,
     notes: VecDeque<String>,
+    /// Something came up since the thread looked.
+    awake: bool,
 }
 
 /// What the thread has to do.
@@ -90,6 +92,7 @@ impl Shared {
             stopped: None,
             agent,
             notes: VecDeque::new(),
+            awake: false,
         };
         Self {
             most_bytes,
@@ -115,7 +118,7 @@ impl Shared {
         let room = self.has_room(&state, key);
         if room {
             state.items.push(key, weight);
-            self.wake_for_many(&state);
+            self.wake_for_many(&mut state);
         } else {
             state.drop_items(1);
         }
@@ -134,7 +137,7 @@ impl Shared {
             taken += 1;
         }
         state.drop_items((items.len() - taken) as u64);
-        self.wake_for_many(&state);
+        self.wake_for_many(&mut state);
         Ok(taken)
     }
 
@@ -152,14 +155,28 @@ impl Shared {
         state.bytes() >= MANY.min(self.most_bytes / 2)
     }
 
-    fn wake_for_many(&self, state: &State) {
+    fn wake_for_many(&self, state: &mut State) {
         if self.has_many(state) {
-            self.work.notify_one();
+            self.rouse(state);
         }
     }
 
-    pub fn wake(&self) {
+    fn rouse(&self, state: &mut State) {
+        state.awake = true;
         self.work.notify_one();
+    }
+
+    /// There is something for the thread to see.
+    pub fn wake(&self) {
+        self.rouse(&mut self.lock());
+    }
+
+    fn doze<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        if !state.awake {
+            state = self.work.wait_timeout(state, WAIT).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.awake = false;
+        state
     }
 
     /// Waits a moment for something to do. While the agent is stalled, items stay in the queue.
@@ -167,7 +184,7 @@ impl Shared {
         let mut state = self.lock();
         let idle = state.asked == state.done && state.closing.is_none();
         if idle && (stalled || !self.has_many(&state)) {
-            state = self.work.wait_timeout(state, WAIT).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.doze(state);
         }
         let dropped = state.dropped - state.dropped_told;
         state.dropped_told = state.dropped;
@@ -176,10 +193,9 @@ impl Shared {
         Work { items, dropped, asked: state.asked, covered, closing: state.closing }
     }
 
-    /// Waits for an answer of the collector, but not long.
+    /// Waits a moment for an answer of the collector, or anything else.
     pub fn pause(&self) {
-        let state = self.lock();
-        drop(self.work.wait_timeout(state, Duration::from_millis(5)));
+        drop(self.doze(self.lock()));
     }
 
     pub fn publish(&self, agent: Status, done: u64) {
@@ -196,7 +212,7 @@ impl Shared {
         state.check_open()?;
         state.asked += 1;
         let wanted = state.asked;
-        self.work.notify_one();
+        self.rouse(&mut state);
         while state.done < wanted && !state.ended {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -217,7 +233,7 @@ impl Shared {
             state.closing = Some(until);
             state.asked += 1;
         }
-        self.work.notify_one();
+        self.rouse(&mut state);
     }
 
     /// Waits for the end of the thread. Returns whether everything is delivered.
