@@ -27,6 +27,9 @@ const PACKAGES: [&str; 13] = [
     "matplotlib",
 ];
 
+/// The feature of the package that turns on what the rest of the workspace does.
+const AS_WORKSPACE: &str = "as-workspace";
+
 /// Builds the wheel, installs it into a virtual environment, and runs mypy and pytest there.
 pub fn test() -> Result<()> {
     let environment = Environment::prepare(&PACKAGES)?;
@@ -87,7 +90,8 @@ impl Environment {
         self.folder.join("bin").join(name)
     }
 
-    /// Builds the wheel, and quickly rather than for speed: with the profile of development.
+    /// Builds the wheel, and quickly rather than for speed: with what the tests of the workspace have
+    /// compiled, which are these features and the optimisation of their profile.
     fn install_wheel(&self) -> Result<()> {
         let wheels = self.folder.join("wheels");
         if wheels.exists() {
@@ -95,6 +99,8 @@ impl Environment {
         }
         run(Command::new(self.program("maturin"))
             .args(["build", "--quiet", "--profile", "dev", "--locked", "--manifest-path", "crates/python/Cargo.toml"])
+            .args(["--features", AS_WORKSPACE])
+            .env("CARGO_PROFILE_DEV_OPT_LEVEL", "2")
             .arg("--interpreter")
             .arg(self.program("python"))
             .arg("--out")
@@ -137,4 +143,32 @@ pub(crate) fn install(package: &str, why: &str) -> Result<()> {
     }
     run(Command::new("apt-get").args(["update", "-qq"]))?;
     run(Command::new("apt-get").args(["install", "-qq", "--yes", package]).env("DEBIAN_FRONTEND", "noninteractive"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The packages of a build, each with its features.
+    fn packages(selection: &[&str]) -> BTreeSet<String> {
+        let tree = Command::new(env!("CARGO"))
+            .args(["tree", "--locked", "--offline", "--prefix", "none", "--format", "{p} with {f}"])
+            .args(selection)
+            .current_dir(root())
+            .output()
+            .unwrap();
+        assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+        String::from_utf8(tree.stdout).unwrap().lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
+    }
+
+    /// One that differs has to be compiled again for the wheel, and with it all that need it. Then
+    /// the feature `as-workspace` in crates/python/Cargo.toml has to turn on what is missing.
+    #[test]
+    fn the_wheel_is_made_of_what_the_workspace_compiles() {
+        let compiled = packages(&["--workspace", "--edges", "normal,build,dev"]);
+        let wheel = packages(&["-p", "ucl-python", "--features", AS_WORKSPACE, "--edges", "normal,build"]);
+        let again: Vec<&String> =
+            wheel.difference(&compiled).filter(|package| !package.starts_with("ucl-python ")).collect();
+        assert!(again.is_empty(), "compiled again: {again:#?}");
+    }
 }
