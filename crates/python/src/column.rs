@@ -84,9 +84,8 @@ impl Column {
         let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
         // SAFETY: a capsule of this name holds such a stream, by the Arrow PyCapsule interface. It
         // is moved out of the capsule, which then has a released one.
-        let reader = unsafe { ArrayStreamReader::from_raw(stream.as_ptr()) }?;
-        let chunks = reader.collect::<Result<Vec<_>, _>>()?;
-        Self::new(chunks, false)
+        let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
+        Self::new(read(capsule.py(), stream)?, false)
     }
 
     fn of_array(capsules: &Bound<'_, PyAny>) -> Result<Self, Error> {
@@ -147,6 +146,26 @@ impl Column {
         }
         Ok(weights)
     }
+}
+
+/// Reads a stream to its end. Who makes it may compute it meanwhile, for long, and in threads that
+/// need the interpreter lock.
+fn read(py: Python<'_>, stream: FFI_ArrowArrayStream) -> Result<Vec<ArrayRef>, Error> {
+    let mut reader = py.detach(|| ArrayStreamReader::try_new(stream))?;
+    let mut chunks = vec![];
+    let ended = loop {
+        match py.detach(|| reader.next()) {
+            Some(Ok(chunk)) => chunks.push(chunk),
+            Some(Err(error)) => break Err(error.into()),
+            None => break Ok(()),
+        }
+        if let Err(raised) = py.check_signals() {
+            break Err(raised.into());
+        }
+    };
+    // Its end may wait for such threads, too.
+    py.detach(|| drop(reader));
+    ended.map(|()| chunks)
 }
 
 /// The table without the columns that pandas makes of its index.

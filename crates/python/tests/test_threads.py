@@ -100,6 +100,21 @@ except KeyboardInterrupt:
     assert run(program) == 42
 
 
+def test_a_stream_may_be_made_in_threads_that_need_the_interpreter() -> None:
+    program = """
+import io
+import pyarrow.csv
+import ucl_sketch as ucl
+# A thread of pyarrow reads the file, which is a Python object.
+file = io.BytesIO(b"word" + b"\\nlorem\\nipsum" * 100_000)
+sketch = ucl.Sketch()
+sketch.update(pyarrow.csv.open_csv(file, read_options=pyarrow.csv.ReadOptions(block_size=1 << 14)))
+assert sketch.top()["count"] == [100_000] * 2
+"""
+    # A deadlock could not be interrupted.
+    assert run(program) == 0
+
+
 def count_part(part: tuple[ucl.Sketch, list[int]]) -> ucl.Sketch:
     sketch, numbers = part
     sketch.update(numbers)
