@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use rayon::ThreadPool;
 
@@ -16,8 +17,8 @@ use crate::error::Error;
 /// How often signals are looked at while something is at work.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Runs work in a thread of its own, and looks for signals meanwhile. When one of them raises an
-/// exception, the call ends with it at once. The work gets a flag that is set then: where it looks
+/// Runs work in a thread of its own, and looks for signals meanwhile if this is the main thread,
+/// which alone gets them. When one of them raises an exception, the call ends with it at once. The work gets a flag that is set then: where it looks
 /// at it, it ends early; else it runs to its end, as does a decoder that is in the middle of its
 /// equations. Whatever it works on has to be behind a lock, so that later calls wait for it.
 pub fn long<T: Send + 'static>(
@@ -26,6 +27,7 @@ pub fn long<T: Send + 'static>(
 ) -> Result<T, Error> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
+    let gets_signals = is_main_thread(py)?;
     py.detach(|| {
         let (done, answer) = sync_channel(1);
         let worker = thread::Builder::new().spawn(move || {
@@ -36,6 +38,8 @@ pub fn long<T: Send + 'static>(
         loop {
             match answer.recv_timeout(LOOK) {
                 Ok(result) => return result,
+                // A daemon thread outlives the interpreter, and must not look into it.
+                Err(RecvTimeoutError::Timeout) if !gets_signals => {}
                 Err(RecvTimeoutError::Timeout) => {
                     if let Err(error) = Python::attach(|py| py.check_signals()) {
                         stop.store(true, Ordering::Relaxed);
@@ -50,6 +54,12 @@ pub fn long<T: Send + 'static>(
             }
         }
     })
+}
+
+fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import(intern!(py, "threading"))?;
+    let main = threading.call_method0(intern!(py, "main_thread"))?.getattr(intern!(py, "ident"))?;
+    threading.call_method0(intern!(py, "get_ident"))?.eq(main)
 }
 
 /// Runs work that takes no time to speak of without the interpreter lock.

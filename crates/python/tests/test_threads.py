@@ -100,6 +100,24 @@ except KeyboardInterrupt:
     assert run(program) == 42
 
 
+def test_daemon_threads_outlive_the_interpreter() -> None:
+    program = """
+import threading, time
+import numpy as np
+import ucl_sketch as ucl
+sketch, numbers = ucl.Sketch("64KB", mode="delta"), np.arange(200_000)
+def count():
+    while True:
+        sketch.update(numbers)
+        sketch.top(3)
+for _ in range(3):
+    threading.Thread(target=count, daemon=True).start()
+time.sleep(0.3)
+"""
+    # One that looks for signals in an interpreter that has ended crashes, if it is in time: now and then.
+    assert [run(program) for _ in range(3)] == [0] * 3
+
+
 def test_a_stream_may_be_made_in_threads_that_need_the_interpreter() -> None:
     program = """
 import io
