@@ -1,9 +1,11 @@
-"""Examples for engines that exist: each is in docs/python.md."""
+"""Engines that exist: what docs/python.md shows of them, and the examples."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import duckdb as typed_duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
+from processes import PATIENCE
 
 import ucl_sketch as ucl
 
@@ -18,23 +21,6 @@ import ucl_sketch as ucl
 duckdb: Any = typed_duckdb
 
 NUMBERS = [int(i * i % 997) for i in range(30_000)]
-
-
-def test_duckdb_and_polars_read_the_parquet_of_the_command_line(
-    command_line: Callable[..., str], samples: Path, tmp_path: Path
-) -> None:
-    path = tmp_path / "pages.parquet"
-    log = samples / "monday.log"
-    command_line("count", log, "--format", "field:7", "--out", path)
-    truth = Counter(line.split()[6] for line in log.read_text().splitlines()).most_common(1)[0]
-    rows = duckdb.sql(f"select key, estimate from '{path}' order by estimate desc limit 1").fetchall()
-    assert [(_text(key), estimate) for key, estimate in rows] == [truth]
-    frame = pl.read_parquet(path).sort("estimate", descending=True)
-    assert _text(frame["key"][0]) == truth[0] and frame["estimate"][0] == truth[1]
-
-
-def _text(key: str | bytes) -> str:
-    return key if isinstance(key, str) else key.decode()
 
 
 def test_duckdb_counts_into_a_sketch_and_asks_it() -> None:
@@ -60,28 +46,29 @@ def test_polars_counts_groups() -> None:
     assert pl.DataFrame(week).height == len(week)
 
 
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def shown(name: str, *arguments: str | Path) -> str:
+    """Runs an example, and returns what it prints."""
+    command = [sys.executable, EXAMPLES / name, *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=5 * PATIENCE)
+    assert done.returncode == 0
+    return done.stdout
+
+
+def test_the_example_of_processes() -> None:
+    assert shown("processes.py").splitlines()[0].split()[:2] == ["key", "count"]
+
+
+def test_the_example_of_parquet(program: Path, samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    log = samples / "monday.log"
+    truth = Counter(line.split()[6] for line in log.read_text().splitlines())
+    frequent = sorted(truth.items(), key=lambda counted: (-counted[1], counted[0]))[:3]
+    assert shown("parquet.py", log).splitlines() == [f"{key} {count}" for key, count in frequent]
+
+
 @pytest.mark.spark
-def test_spark_counts_in_partitions_and_merges_on_the_driver() -> None:
-    import pickle
-
-    from pyspark.sql import SparkSession
-
-    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-    frame = spark.createDataFrame([(n,) for n in NUMBERS], "n long").repartition(3)
-    empty = ucl.Sketch("64KB", seed=1)
-
-    def count(batches: Iterator[Any]) -> Iterator[Any]:
-        sketch = empty.copy()
-        for batch in batches:
-            sketch.update(batch.column("n"))
-        yield pa.RecordBatch.from_pydict({"sketch": [pickle.dumps(sketch)]})
-
-    total = empty.copy()
-    for row in frame.mapInArrow(count, "sketch binary").collect():
-        total.merge(pickle.loads(row.sketch))
-    spark.stop()
-    truth = Counter(NUMBERS)
-    assert total.weight == len(NUMBERS)
-    assert all(row.lower <= truth[row.key] <= row.upper for row in total.top())
-
-
+def test_the_example_of_spark() -> None:
+    assert shown("spark.py").splitlines()[0].split()[:2] == ["key", "count"]
