@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import sys
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -31,6 +33,8 @@ def count(frame: DataFrame, column: str, empty: ucl.Sketch) -> ucl.Sketch:
 
 
 def main() -> None:
+    # The workers need ucl_sketch too: these run in the same Python as this program.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     frame = spark.range(100_000).selectExpr("id * id % 997 as user_id").repartition(4)
     total = count(frame, "user_id", ucl.Sketch("64KB"))

@@ -35,6 +35,14 @@ const LOOK: Duration = Duration::from_millis(10);
 const AT_EXIT: Duration = Duration::from_secs(5);
 
 /// Counts inside a service, and sends the counts to a collector.
+///
+/// to, token: address of the collector (`ucl serve`), and a token of it.
+/// stream: name of the stream. Only one agent at a time may send it.
+/// memory, mode, interval: as for `Sketch`; mode "exact" is none for agents.
+/// cut_every: longest time until counts are sent, such as "10s".
+/// state: folder for what is not delivered yet.
+/// spool, queue: most bytes on disk for epochs, and in memory for keys, that wait.
+/// ca: file with the certificate to trust, in PEM format.
 #[pyclass(frozen, module = "ucl_sketch")]
 pub struct Agent {
     embedded: Arc<Embedded>,
@@ -84,7 +92,7 @@ impl Agent {
         Ok(Self { embedded, at_exit: Mutex::new(Some(at_exit)) })
     }
 
-    /// Counts one key.
+    /// Counts one key, with a weight from 0 on. Never waits for the disk or the network.
     #[pyo3(signature = (key, weight = 1))]
     fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>, weight: u64) -> Result<(), Error> {
         if weight > MAX_WEIGHT {
@@ -111,6 +119,11 @@ impl Agent {
     }
 
     /// Counts all keys of a column.
+    ///
+    /// column, weights: as for `Sketch.update`.
+    /// null: "skip" leaves nulls out, "error" refuses the column.
+    /// wait: waits for room in the queue; without it, keys that find no room are left out and
+    ///     counted as dropped.
     #[pyo3(signature = (column, *, weights = None, null = "skip", wait = false))]
     fn update(
         &self,
@@ -141,7 +154,8 @@ impl Agent {
         self.tell(py)
     }
 
-    /// Ends the epoch, and waits until the collector has everything that was counted before.
+    /// Ends the epoch, and waits until the collector has everything that was counted before, or for
+    /// `timeout` seconds. Returns whether the collector has it.
     #[pyo3(signature = (timeout = 5.0))]
     fn flush(&self, py: Python<'_>, timeout: f64) -> Result<bool, Error> {
         let (embedded, patience) = (Arc::clone(&self.embedded), patience(timeout)?);
@@ -150,7 +164,8 @@ impl Agent {
         flushed
     }
 
-    /// Takes no more keys, and tries to deliver what was counted.
+    /// Takes no more keys, and tries for `timeout` seconds to deliver what was counted. Returns
+    /// whether the collector has it. What it does not have, the next agent of the stream sends.
     #[pyo3(signature = (timeout = 5.0))]
     fn close(&self, py: Python<'_>, timeout: f64) -> Result<bool, Error> {
         let (embedded, patience) = (Arc::clone(&self.embedded), patience(timeout)?);

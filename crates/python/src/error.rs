@@ -65,6 +65,9 @@ pub enum Error {
     /// A file that this crate reads itself.
     #[error("{path}: {error}")]
     File { path: String, error: io::Error },
+    /// A folder cannot be read, or nothing matches a pattern.
+    #[error("{0}")]
+    Inputs(io::Error),
     /// Nobody waits for the result any more.
     #[error("the call was interrupted")]
     Interrupted,
@@ -91,7 +94,7 @@ impl From<Error> for PyErr {
             | Error::Method(_)
             | Error::Name(_)
             | Error::Merge(MergeError::Refused(_)) => PyValueError::new_err(text),
-            Error::File { error, .. } => os_error(&error, text),
+            Error::File { error, .. } | Error::Inputs(error) => os_error(&error, text),
             Error::Agent(agent) => agent_error(&agent, text),
             Error::Collector(collector) => collector_error(&collector, text),
             Error::Load(LoadError::Read { error, .. }) | Error::Save(SaveError::Write { error, .. }) => {

@@ -12,7 +12,7 @@ use ucl_lab::experiment::measure_accuracy;
 use ucl_lab::predict::{Mode, Scenario};
 use ucl_lab::{MethodRegistry, Recording, Row};
 use ucl_sketch::{Epochs, KeyFormat, UclSketch};
-use ucl_streams::{BatchBuf, Format, OnError, ReadOptions, Source, read};
+use ucl_streams::{BatchBuf, Format, OnError, ReadOptions, Source, Wanted, expand, read};
 
 use crate::answers::{batch, floats};
 use crate::column::Column;
@@ -28,6 +28,12 @@ use crate::table::Table;
 const MODES: [&str; 3] = ["exact", "delta", "em"];
 
 /// Predicts error and uplink of a memory budget for each mode, on a made-up stream.
+///
+/// memory: a size such as "64KB" (the default), or a number of bytes.
+/// keys: type of the keys, such as "uint32"; by default keys of any length.
+/// expected_keys, items: size of the stream.
+/// skew: exponent of its Zipf distribution, from 0 to 4.
+/// modes: modes to compare; by default "exact", "delta" and "em".
 #[pyfunction]
 #[pyo3(signature = (memory = None, *, keys = None, expected_keys = None, items = None, skew = 1.0, modes = None,
                     seed = 0))]
@@ -65,6 +71,10 @@ pub fn plan(
 }
 
 /// Counts a column in each mode and compares with exact counts.
+///
+/// column, weights: as for `Sketch.update`.
+/// memory: one size, or a list of sizes.
+/// modes: modes to compare; by default "exact", "delta" and "em".
 #[pyfunction]
 #[pyo3(signature = (column, *, memory = None, modes = None, weights = None, keys = None, seed = 0))]
 pub fn evaluate(
@@ -167,7 +177,16 @@ fn measured(rows: &[Row]) -> Result<RecordBatch, Error> {
     ])
 }
 
-/// Counts the records of files.
+/// Counts the records of files, and returns the sketch.
+///
+/// path: a file, packed or not, a folder or a pattern, or a list of those.
+/// format: where the key is, as in `ucl count --format`: "lines", "field:7", "csv:product", ...
+/// weight: where the weight is, such as "amount"; `scale` multiplies it.
+/// header: whether the first record of a table names its columns; by default it is looked at.
+/// on_error: "stop" at a record that cannot be read, or "skip" it.
+/// limit: number of records to read.
+///
+/// The other arguments are those of `Sketch`.
 #[pyfunction]
 #[pyo3(signature = (path, *, format = "lines", weight = None, scale = None, header = None, on_error = "stop",
                     limit = None, memory = None, mode = "exact", seed = None, interval = None,
@@ -197,7 +216,7 @@ pub fn count(
         "skip" => OnError::Skip,
         other => return Err(Error::Value(format!("on_error is 'stop' or 'skip', not '{other}'"))),
     };
-    let sources = sources(path)?;
+    let sources = expand(&sources(path)?, Wanted::All).map_err(Error::Inputs)?.sources;
     let memory = memory.map_or(Ok(DEFAULT_MEMORY), options::size)?;
     let made = Options::new(memory, mode, seed, interval, expected_keys, keep_epochs)?;
     let format = sources.iter().find_map(Source::own_format).unwrap_or(format);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import json
 import pickle
 from collections import Counter
@@ -122,6 +123,13 @@ def test_files(samples: Path, tmp_path: Path) -> None:
     assert sales.weight > 0 and sales.keys == "str"
     both = ucl.count([samples / "monday.log", samples / "tuesday.log"], format="field:7")
     assert both.items == sum(len((samples / day).read_text().splitlines()) for day in ("monday.log", "tuesday.log"))
+    for day in ("monday.log", "tuesday.log"):
+        with gzip.open(tmp_path / f"{day}.gz", "wb") as packed:
+            packed.write((samples / day).read_bytes())
+    for path in (tmp_path, f"{tmp_path}/*.log.gz"):
+        assert set(ucl.count(path, format="field:7").top()) == set(both.top())
+    with pytest.raises(FileNotFoundError, match="no file matches"):
+        ucl.count(tmp_path / "*.txt")
     flows = ucl.count("caida-like:2000", seed=1)
     row = flows.top(1)[0]
     assert " > " in row.key and flows.estimate(row.key) == row
@@ -132,8 +140,9 @@ def test_files(samples: Path, tmp_path: Path) -> None:
         ucl.count(numbers, format="parquet")
 
 
-def test_time() -> None:
-    made = ucl.Sketch("16KB", mode="delta", interval=1_000, keep_epochs=4, seed=1)
+@pytest.mark.parametrize("mode", ["delta", "exact"])
+def test_time(mode: str) -> None:
+    made = ucl.Sketch("16KB", mode=mode, interval=1_000, keep_epochs=4, seed=1)
     for hour in range(6):
         made.update(["always"] * 500 + [f"hour {hour}"] * 500)
     series = made.series("always")

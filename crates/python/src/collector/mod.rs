@@ -22,6 +22,13 @@ use crate::table::Table;
 use crate::text_key::{self, TextRows, text_of};
 
 /// Asks a collector.
+///
+/// url, token: its address (`ucl serve`), and a token of it.
+/// keys: type of the keys in answers; by default text.
+/// ca: file with the certificate to trust, in PEM format.
+///
+/// Every question is about the streams `stream` (a name, several, or "shop-*"), and about a time:
+/// `last` ("5m" or a timedelta), or from `since` to `until` (datetime, date, or text in UTC).
 #[pyclass(frozen, module = "ucl_sketch")]
 pub struct Collector {
     client: Client,

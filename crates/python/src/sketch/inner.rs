@@ -204,7 +204,7 @@ impl Inner {
     /// The view, if epochs are kept.
     fn epochs(&mut self) -> Result<Arc<QueryView>, Error> {
         let view = self.view()?.filter(|view| view.series().retention() > 0);
-        view.ok_or_else(|| Error::Value("no epochs are kept: make the sketch with keep_epochs=N, mode='delta'".into()))
+        view.ok_or_else(|| Error::Value("no epochs are kept: make the sketch with keep_epochs=N".into()))
     }
 
     /// The count of a key in each epoch.

@@ -35,6 +35,16 @@ const ATTEMPTS: u32 = 40;
 const MOMENT: Duration = Duration::from_micros(50);
 
 /// Counts how often each key occurs, in a fixed memory budget.
+///
+/// memory: a size such as "64KB" (the default), or a number of bytes.
+/// mode: "exact" (the default), or "delta" and "em", which estimate.
+/// keys: type of the keys, such as "int64", "str", "ipv4" or a tuple; by default that of the first
+///     column.
+/// seed: seed of the hash functions; by default a random one. Only sketches of one seed merge.
+/// interval: items in an epoch; by default those of mode "delta" end when they are full, and the
+///     others have one.
+/// expected_keys: number of keys to plan for.
+/// keep_epochs: number of epochs to keep for `series` and `changes`.
 #[pyclass(frozen, module = "ucl_sketch")]
 pub struct Sketch {
     /// Shared with calls that were interrupted and are still at work.
@@ -148,13 +158,20 @@ impl Sketch {
         Ok(Self::of(Inner::new(options, keys)?))
     }
 
-    /// Counts one key.
+    /// Counts one key, with a weight from 0 on.
     #[pyo3(signature = (key, weight = 1))]
     fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>, weight: u64) -> Result<(), Error> {
         self.insert(py, Column::of_key(key)?, Some(vec![weight]), Nulls::Count)
     }
 
     /// Counts all keys of a column.
+    ///
+    /// column: a list or another iterable, a NumPy array, or Arrow data: a column or table of
+    ///     pandas, polars, pyarrow or DuckDB. The rows of a table count as tuples.
+    /// weights: a column of whole numbers from 0 on, as long as the column; by default 1 each.
+    /// null: "skip" leaves nulls out, "count" counts them, "error" refuses the column.
+    ///
+    /// If the column is refused, the sketch is as it was.
     #[pyo3(signature = (column, *, weights = None, null = "skip"))]
     fn update(
         &self,
@@ -169,7 +186,7 @@ impl Sketch {
         self.insert(py, column, weights, null)
     }
 
-    /// Returns the count of one key, or the counts of a column of keys as a table.
+    /// Returns the count of one key as a `Count`, or the counts of a column of keys as a table.
     fn estimate<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Error> {
         let one = objects::is_key(key)?;
         let column = if one { Column::of_key(key)? } else { Column::import(key)? };
@@ -181,19 +198,19 @@ impl Sketch {
         if one { Ok(table.one(py)?) } else { Ok(Bound::new(py, table)?.into_any()) }
     }
 
-    /// Returns the `n` keys with the largest counts, or all keys.
+    /// Returns the `n` keys with the largest counts as a table, or all keys.
     #[pyo3(signature = (n = None))]
     fn top(&self, py: Python<'_>, n: Option<usize>) -> Result<Table, Error> {
         self.table(py, move |inner| inner.top(n.unwrap_or(usize::MAX)))
     }
 
-    /// Returns the count of a key in each epoch that is kept.
+    /// Returns the count of a key in each epoch that is kept, as a table.
     fn series(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<Table, Error> {
         let column = Column::of_key(key)?;
         self.with_long(py, move |inner| Ok(Table::new(inner.series(&column)?, None)))
     }
 
-    /// Returns the keys whose rate changed most between the last epochs and those before.
+    /// Returns the `n` keys whose rate changed most between the `last` epochs and as many before.
     #[pyo3(signature = (n = 10, *, last = 1))]
     fn changes(&self, py: Python<'_>, n: usize, last: usize) -> Result<Table, Error> {
         self.with_long(py, move |inner| Ok(Table::new(inner.changes(n, last)?, inner.keys().cloned())))
@@ -222,7 +239,9 @@ impl Sketch {
         self.top(py, None)?.__arrow_c_stream__(py, requested_schema)
     }
 
-    /// Adds the counts of other sketches to this one.
+    /// Adds the counts of other sketches to this one, one after the other.
+    ///
+    /// They need the same settings and the same seed, as copies of one sketch have.
     #[pyo3(signature = (*others))]
     fn merge(&self, py: Python<'_>, others: &Bound<'_, PyTuple>) -> Result<(), Error> {
         let others = others.iter().map(|other| other.cast_into::<Self>().map_err(PyErr::from));
@@ -240,7 +259,9 @@ impl Sketch {
         self.with_long(py, move |inner| inner.save(&path))
     }
 
-    /// Reads a sketch from a file.
+    /// Reads a sketch from a file that `save` or the command line wrote.
+    ///
+    /// keys: type of the keys; by default the one that the file names.
     #[staticmethod]
     #[pyo3(signature = (path, *, keys = None))]
     fn load(py: Python<'_>, path: PathBuf, keys: Option<&Bound<'_, PyAny>>) -> Result<Self, Error> {
@@ -317,7 +338,7 @@ impl Sketch {
         self.with(py, |inner| Ok(inner.decoder_memory()))
     }
 
-    /// The mode: who turns counters into counts.
+    /// The recovery algorithm.
     #[getter]
     fn mode(&self, py: Python<'_>) -> Result<String, Error> {
         self.with(py, |inner| Ok(inner.mode()))
