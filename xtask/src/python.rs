@@ -90,8 +90,8 @@ impl Environment {
         self.folder.join("bin").join(name)
     }
 
-    /// Builds the wheel, and quickly rather than for speed: with what the tests of the workspace have
-    /// compiled, which are these features and the optimisation of their profile.
+    /// Builds the wheel, and quickly rather than for speed: with what the tests of the workspace
+    /// have compiled, which are these features and the optimisation of their profile.
     fn install_wheel(&self) -> Result<()> {
         let wheels = self.folder.join("wheels");
         if wheels.exists() {

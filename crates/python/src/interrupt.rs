@@ -18,9 +18,10 @@ use crate::error::Error;
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Runs work in a thread of its own, and looks for signals meanwhile if this is the main thread,
-/// which alone gets them. When one of them raises an exception, the call ends with it at once. The work gets a flag that is set then: where it looks
-/// at it, it ends early; else it runs to its end, as does a decoder that is in the middle of its
-/// equations. Whatever it works on has to be behind a lock, so that later calls wait for it.
+/// which alone gets them. When one of them raises an exception, the call ends with it at once. The
+/// work gets a flag that is set then: where it looks at it, it ends early; else it runs to its
+/// end, as does a decoder that is in the middle of its equations. Whatever it works on has to be
+/// behind a lock, so that later calls wait for it.
 pub fn long<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&Arc<AtomicBool>) -> Result<T, Error> + Send + 'static,
