@@ -25,6 +25,8 @@ mod text_key;
 /// The native module. People import `ucl_sketch`, which has everything that is here.
 #[pyo3::pymodule]
 mod _native {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use super::agent::Agent;
     #[pymodule_export]
@@ -39,7 +41,8 @@ mod _native {
     use super::table::Table;
 
     #[pymodule_init]
-    fn init() {
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::interrupt::remember_process();
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

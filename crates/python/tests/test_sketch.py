@@ -8,11 +8,13 @@ import json
 import pickle
 from collections import Counter
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from processes import run
 
 import ucl_sketch as ucl
 
@@ -180,6 +182,16 @@ def test_what_is_shown(sketch: ucl.Sketch) -> None:
     assert ucl.Sketch()._repr_html_() and bool(ucl.Sketch())
     assert sketch.memory <= 65_536 < sketch.memory + sketch.decoder_memory
     json.dumps({"seed": sketch.seed, "mode": sketch.mode})
+
+
+def test_importing_loads_little() -> None:
+    assert ucl.__version__ == version("ucl-sketch")
+    # The first takes longer to load than all of this, and the others are for those who ask for them.
+    program = """
+import sys, ucl_sketch
+assert not {"importlib.metadata", "numpy", "pyarrow", "pandas", "polars"} & set(sys.modules)
+"""
+    assert run(program) == 0
 
 
 def test_the_same_seed_gives_the_same_sketch() -> None:

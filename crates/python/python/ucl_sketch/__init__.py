@@ -7,9 +7,7 @@
 2
 """
 
-from importlib.metadata import version as _version
-
-from ucl_sketch._native import Agent, Collector, Sketch, Table, UclError, count, evaluate, plan
+from ucl_sketch._native import Agent, Collector, Sketch, Table, UclError, __version__, count, evaluate, plan
 from ucl_sketch._rows import AgentStatus, Count
 
 __all__ = [
@@ -20,11 +18,11 @@ __all__ = [
     "Sketch",
     "Table",
     "UclError",
+    "__version__",
     "count",
     "evaluate",
     "load",
     "plan",
 ]
-__version__ = _version("ucl-sketch")
 
 load = Sketch.load

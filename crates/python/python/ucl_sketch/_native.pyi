@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, final, overload
 
 from ucl_sketch._rows import AgentStatus, Count
 
-__all__ = ["Agent", "Collector", "Sketch", "Table", "UclError", "count", "evaluate", "plan", "restore"]
+__all__ = ["Agent", "Collector", "Sketch", "Table", "UclError", "__version__", "count", "evaluate", "plan", "restore"]
 
 # The keys of a sketch: a name such as "int64", "str", "bytes13" or "ipv4", a Python type, or a tuple of those.
 _Keys: TypeAlias = str | type | tuple[Any, ...]
@@ -21,6 +21,8 @@ _Streams: TypeAlias = str | Sequence[str]
 _Length: TypeAlias = str | timedelta
 # Text is UTC, as in "2026-01-31T09:30:00Z"; a number is in milliseconds since 1970.
 _Moment: TypeAlias = datetime | date | str | int
+
+__version__: str
 
 class UclError(Exception): ...
 
