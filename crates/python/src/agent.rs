@@ -5,9 +5,9 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -31,7 +31,7 @@ const DEFAULT_ROOM: usize = 64 << 20;
 const SLICE: usize = 1 << 14;
 /// How often a column that waits for room looks for it.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long the end of the interpreter waits for the collector.
+/// How long the end of the interpreter waits for the collector, for all agents together.
 const AT_EXIT: Duration = Duration::from_secs(5);
 
 /// Counts inside a service, and sends the counts to a collector.
@@ -170,7 +170,7 @@ impl Agent {
     fn close(&self, py: Python<'_>, timeout: f64) -> Result<bool, Error> {
         let (embedded, patience) = (Arc::clone(&self.embedded), patience(timeout)?);
         let closed = interrupt::long(py, move |_| Ok(embedded.close(patience)?));
-        let at_exit = self.at_exit.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let at_exit = lock(&self.at_exit).take();
         if let Some(at_exit) = at_exit {
             py.import(intern!(py, "atexit"))?.call_method1(intern!(py, "unregister"), (at_exit,))?;
         }
@@ -233,12 +233,38 @@ fn tell(py: Python<'_>, embedded: &Embedded) -> Result<(), Error> {
     Ok(())
 }
 
+/// All agents that may have to be closed at the end of the interpreter.
+static AGENTS: Mutex<Vec<Weak<Embedded>>> = Mutex::new(Vec::new());
+
+/// The time that is left at the end of the interpreter, which begins with the first agent that is
+/// closed then. So that none waits for the collector of another, all of them send what they have.
+fn left_at_exit() -> Duration {
+    static UNTIL: OnceLock<Instant> = OnceLock::new();
+    let until = UNTIL.get_or_init(|| {
+        for agent in lock(&AGENTS).iter().filter_map(Weak::upgrade) {
+            // One that is closed or of another process has nothing to send.
+            let _ = agent.flush(Duration::ZERO);
+        }
+        Instant::now() + AT_EXIT
+    });
+    until.saturating_duration_since(Instant::now())
+}
+
+/// What a lock holds, which is whole after a panic too.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Has the agent closed at the end of the interpreter. Until then the function keeps it alive.
 fn at_exit(py: Python<'_>, embedded: &Arc<Embedded>) -> PyResult<Py<PyAny>> {
+    let mut agents = lock(&AGENTS);
+    agents.retain(|agent| agent.strong_count() > 0);
+    agents.push(Arc::downgrade(embedded));
+    drop(agents);
     let embedded = Arc::clone(embedded);
     let close = move |arguments: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| -> PyResult<()> {
         let py = arguments.py();
-        match py.detach(|| embedded.close(AT_EXIT)) {
+        match py.detach(|| embedded.close(left_at_exit())) {
             // A forked child ends, and the agent is not its own.
             Err(EmbeddedError::OtherProcess) => Ok(()),
             closed => {

@@ -8,6 +8,8 @@ import logging
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -188,6 +190,25 @@ sys.exit(3)
 """
     assert run(program) == 3
     assert {row.key: row.count for row in asked(server).top(stream=name)} == {"a": 2, "b": 1}
+
+
+def test_the_end_of_the_interpreter_waits_once(server: Server, name: str, tmp_path: Path) -> None:
+    # Of all but the first the collector cannot be reached, and those are closed before it.
+    program = f"""
+import ucl_sketch as ucl
+for n in range(8):
+    to = {server.url!r} if n == 0 else "http://127.0.0.1:1"
+    ucl.Agent(to=to, token={server.token!r}, stream={name + "-"!r} + str(n), state={str(tmp_path)!r}).add("a")
+"""
+    child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    # Not five seconds for each of them.
+    assert ended(child, within=30) == 0
+    assert child.stderr is not None and b"cannot reach http://127.0.0.1:1" in child.stderr.read()
+    child.stderr.close()
+    assert asked(server).estimate("a", stream=name + "-*").count == 1
+    with ucl.Agent(to="http://127.0.0.1:1", token="t", stream=name + "-7", state=tmp_path) as again:
+        assert again.status().waiting == 1
+        again.close(timeout=0)
 
 
 def in_child(agent: ucl.Agent, results: Any) -> None:
