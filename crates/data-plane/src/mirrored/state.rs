@@ -180,7 +180,7 @@ impl<const N: usize> MirroredPart<N> {
         let StoredPart { table, batch, models } = stored;
         models.check_like(&self.models)?;
         self.models = models;
-        self.table.restore(table);
+        self.table.restore(&table);
         let StoredBatch { buffer, records, kept } = batch;
         self.batch.restore(buffer, records, kept)?;
         self.fresh = fresh_of(&self.batch, &self.shape)?;

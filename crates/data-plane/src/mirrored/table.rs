@@ -1,8 +1,22 @@
 //! The slots, really packed: a set of eight slots of `w` bits takes `w` bytes.
 //!
-//! A slot is, from its lowest bit: how often it was hit of late ([`POLICY_BITS`]), its count, the
-//! quotient and the rest of its key. Slots of a set stand in the order in which their holders came,
-//! so that `way` says how old a holder is.
+//! A slot is how often it was hit of late ([`POLICY_BITS`]), its count, and the quotient and the
+//! rest of its key. Slots of a set stand in the order in which their holders came, so that `way`
+//! says how old a holder is.
+//!
+//! A set does not hold one slot after the other, but each part of all eight slots together (eight
+//! parts of `b` bits take `b` bytes):
+//!
+//! ```text
+//! hits and counts | quotients: bits 0-7 | bits 8-15 | the bits above | rests, in whole bytes
+//! ```
+//! With counts of six bits, a part of hits and counts is a byte, so a hit changes one byte. Eight
+//! bytes are compared at once, in a register of any machine. To find a key slot by slot took three
+//! times as long, and a miss twice: ageing slots that share their bytes stores what the next load
+//! needs in part, and no processor likes that.
+//!
+//! What is written down has one slot after the other ([`Table::packed`]): the form of the first
+//! version.
 
 use alloc::vec::Vec;
 
@@ -16,6 +30,9 @@ pub const POLICY_BITS: u32 = 2;
 const MOST_HITS: u64 = (1 << POLICY_BITS) - 1;
 /// What is read at once may reach this far beyond the last set.
 const PADDING: usize = 64;
+/// One in each of eight bytes, and the upper bit of each.
+const EIGHT_ONES: u64 = 0x0101_0101_0101_0101;
+const EIGHT_HIGH: u64 = EIGHT_ONES << 7;
 
 /// How a slot is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,16 +45,28 @@ pub struct SlotLayout {
 impl SlotLayout {
     /// Bits of a slot, and bytes of a set.
     pub fn width(&self) -> usize {
-        (self.rest_at() + self.rest_bits) as usize
+        (self.low_bits() + self.quotient_bits + self.rest_bits) as usize
     }
 
     fn low_bits(&self) -> u32 {
         self.count_bits + POLICY_BITS
     }
 
-    /// Where in a slot the rest of its key begins.
-    fn rest_at(&self) -> u32 {
-        self.low_bits() + self.quotient_bits
+    /// Columns of whole bytes of the quotients.
+    #[inline(always)]
+    fn columns(&self) -> usize {
+        (self.quotient_bits as usize / 8).min(2)
+    }
+
+    /// Bits of a quotient above those in columns: 48 at most.
+    #[inline(always)]
+    fn above_bits(&self) -> u32 {
+        self.quotient_bits - 8 * self.columns() as u32
+    }
+
+    #[inline(always)]
+    fn rest_bytes(&self) -> usize {
+        self.rest_bits as usize / 8
     }
 
     /// A tag in as few bits as it needs.
@@ -60,6 +89,13 @@ pub struct Slot {
     pub hits: u64,
 }
 
+impl Slot {
+    /// Hits and count.
+    fn low(&self) -> u64 {
+        self.count << POLICY_BITS | self.hits
+    }
+}
+
 /// What the policy goes by, of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
@@ -80,7 +116,7 @@ pub struct Table {
 #[cfg(feature = "serde")]
 impl serde::Serialize for Table {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serde_bytes::serialize(&self.bytes, serializer)
+        serde_bytes::serialize(&self.packed(), serializer)
     }
 }
 
@@ -101,13 +137,6 @@ impl Table {
         layout.width() * sets as usize + PADDING
     }
 
-    /// Takes over as many bytes that were read: any bytes are slots.
-    #[cfg(feature = "serde")]
-    pub fn restore(&mut self, bytes: Vec<u8>) {
-        debug_assert_eq!(bytes.len(), self.bytes.len());
-        self.bytes = bytes;
-    }
-
     pub fn sets(&self) -> u32 {
         self.sets
     }
@@ -116,10 +145,16 @@ impl Table {
         self.bytes.len()
     }
 
-    /// The bit at which a slot begins.
+    /// Where a set begins.
     #[inline(always)]
-    fn place(&self, set: u32, way: usize) -> usize {
-        (set as usize * WAYS + way) * self.width
+    fn at(&self, set: u32) -> usize {
+        set as usize * self.width
+    }
+
+    /// Where the quotients of a set begin.
+    #[inline(always)]
+    fn quotients_at(&self, set: u32) -> usize {
+        self.at(set) + self.layout.low_bits() as usize
     }
 
     #[inline(always)]
@@ -127,40 +162,64 @@ impl Table {
         u64::from_le_bytes(self.bytes[at..at + 8].try_into().expect("eight bytes"))
     }
 
-    /// Up to 121 bits.
     #[inline(always)]
-    fn read(&self, place: usize, bits: u32) -> u128 {
-        let at = place / 8;
-        let word = u128::from_le_bytes(self.bytes[at..at + 16].try_into().expect("sixteen bytes"));
-        word >> (place % 8) & ((1 << bits) - 1)
+    fn set_word(&mut self, at: usize, word: u64) {
+        self.bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
     }
 
-    fn write(&mut self, place: usize, bits: u32, value: u128) {
-        let (at, bit) = (place / 8, place % 8);
-        let word = u128::from_le_bytes(self.bytes[at..at + 16].try_into().expect("sixteen bytes"));
-        let mask = ((1 << bits) - 1) << bit;
-        self.bytes[at..at + 16].copy_from_slice(&(word & !mask | value << bit).to_le_bytes());
+    /// One of eight parts of `bits` bits (at most 56), of which the first begins at a byte.
+    #[inline(always)]
+    fn part(&self, at: usize, bits: u32, way: usize) -> u64 {
+        let place = way * bits as usize;
+        self.word(at + place / 8) >> (place % 8) & ones(bits)
+    }
+
+    #[inline(always)]
+    fn set_part(&mut self, at: usize, bits: u32, way: usize, value: u64) {
+        let place = way * bits as usize;
+        let (at, bit) = (at + place / 8, place % 8);
+        self.set_word(at, self.word(at) & !(ones(bits) << bit) | value << bit);
+    }
+
+    /// Removes one of eight parts of up to 56 bits; those after it move up, and `last` follows.
+    #[inline(always)]
+    fn replace_part(&mut self, at: usize, bits: u32, way: usize, last: u64) {
+        let (from, to) = (way as u32 * bits, (WAYS as u32 - 1) * bits);
+        if bits == 8 {
+            let (word, stay) = (self.word(at), ones(from));
+            return self.set_word(at, word & stay | word >> 8 & !stay | last << to);
+        }
+        // Word by word, each of them read before the one before it is stored.
+        let mut next = self.word(at + from as usize / 64 * 8);
+        for first in (from / 64 * 64..WAYS as u32 * bits).step_by(64) {
+            let word = next;
+            next = self.word(at + first as usize / 8 + 8);
+            let below = |end: u32| if end > first { u64::MAX >> (64 - (end - first).min(64)) } else { 0 };
+            let moved = below(to) & !below(from);
+            let placed = below(to + bits) & !below(to);
+            let last = if to < first { last >> (first - to) } else { last.checked_shl(to - first).unwrap_or(0) };
+            let new = (word >> bits | next << (64 - bits)) & moved | last & placed | word & !(moved | placed);
+            self.set_word(at + first as usize / 8, new);
+        }
     }
 
     /// Which way of the set a tag holds.
     #[inline(always)]
     pub fn find<const N: usize>(&self, set: u32, tag: &Tag) -> Option<usize> {
-        let (low, bits) = (self.layout.low_bits(), self.layout.quotient_bits);
-        // All eight are compared, without a branch between them: which one it is cannot be
-        // foreseen.
-        let mut found = 0u32;
-        for way in 0..WAYS {
-            let place = self.place(set, way);
-            let quotient = if N == 4 || N == 13 {
-                self.word(place / 8) >> (place as u32 % 8 + low) & ((1 << bits) - 1)
-            } else {
-                self.read(place + low as usize, bits) as u64
-            };
-            found |= u32::from(quotient == tag.quotient) << way;
-        }
+        let at = self.quotients_at(set);
+        let differ = |column: usize| self.word(at + 8 * column) ^ (tag.quotient >> (8 * column) & 0xff) * EIGHT_ONES;
+        let columns = self.layout.columns();
+        let other = match columns {
+            0 => 0,
+            1 => differ(0),
+            _ => differ(0) | differ(1),
+        };
+        // The upper bit of each byte that is zero.
+        let mut found = !((other & !EIGHT_HIGH) + !EIGHT_HIGH | other) & EIGHT_HIGH;
         while found != 0 {
-            let way = found.trailing_zeros() as usize;
-            if N == 4 || N == 8 || self.rest(set, way) == tag.rest {
+            let way = found.trailing_zeros() as usize / 8;
+            let above = self.part(at + 8 * columns, self.layout.above_bits(), way);
+            if above == tag.quotient >> (8 * columns) && (N == 4 || N == 8 || self.rest(set, way) == tag.rest) {
                 return Some(way);
             }
             found &= found - 1;
@@ -168,93 +227,107 @@ impl Table {
         None
     }
 
+    fn rest_at(&self, set: u32, way: usize) -> usize {
+        self.quotients_at(set) + self.layout.quotient_bits as usize + way * self.layout.rest_bytes()
+    }
+
     #[inline]
     fn rest(&self, set: u32, way: usize) -> u128 {
-        if self.layout.rest_bits == 0 {
-            return 0;
+        let at = self.rest_at(set, way);
+        match self.layout.rest_bytes() {
+            0 => 0,
+            8 => self.word(at).into(),
+            _ => u128::from(self.word(at)) | u128::from(self.bytes[at + 8]) << 64,
         }
-        self.read(self.place(set, way) + self.layout.rest_at() as usize, self.layout.rest_bits)
+    }
+
+    #[inline]
+    fn set_rest(&mut self, set: u32, way: usize, rest: u128) {
+        let (at, bytes) = (self.rest_at(set, way), self.layout.rest_bytes());
+        self.bytes[at..at + bytes].copy_from_slice(&rest.to_le_bytes()[..bytes]);
     }
 
     /// Adds to a slot's count and notes the hit; returns how often the count was filled.
     #[inline(always)]
     pub fn hit(&mut self, set: u32, way: usize, weight: u64) -> u64 {
-        let place = self.place(set, way);
-        let (at, bit) = (place / 8, place % 8);
-        let word = self.word(at);
-        let low = word >> bit & ((1 << self.layout.low_bits()) - 1);
+        let (at, count_bits, low_bits) = (self.at(set), self.layout.count_bits, self.layout.low_bits());
+        let low = if low_bits == 8 { self.bytes[at + way].into() } else { self.part(at, low_bits, way) };
         let hits = (low & MOST_HITS) + u64::from(low & MOST_HITS < MOST_HITS);
         // Below 2^63 and 2^20: no overflow.
         let sum = (low >> POLICY_BITS) + weight;
-        let kept = sum & ((1 << self.layout.count_bits) - 1);
-        let changed = (kept << POLICY_BITS | hits) ^ low;
-        self.bytes[at..at + 8].copy_from_slice(&(word ^ changed << bit).to_le_bytes());
-        sum >> self.layout.count_bits
+        let low = (sum & ones(count_bits)) << POLICY_BITS | hits;
+        if low_bits == 8 { self.bytes[at + way] = low as u8 } else { self.set_part(at, low_bits, way, low) }
+        sum >> count_bits
     }
 
     /// A slot's count, which starts again from 0.
     #[inline]
     pub fn take_count(&mut self, set: u32, way: usize) -> u64 {
-        let place = self.place(set, way);
-        let (at, bit) = (place / 8, place % 8);
-        let word = self.word(at);
-        let count = word >> bit >> POLICY_BITS & ((1 << self.layout.count_bits) - 1);
-        self.bytes[at..at + 8].copy_from_slice(&(word ^ count << POLICY_BITS << bit).to_le_bytes());
-        count
+        let (at, bits) = (self.at(set), self.layout.low_bits());
+        let low = self.part(at, bits, way);
+        self.set_part(at, bits, way, low & MOST_HITS);
+        low >> POLICY_BITS
     }
 
     /// What the policy goes by, of all slots of a set.
     #[inline(always)]
     pub fn standings(&self, set: u32) -> [Standing; WAYS] {
-        let mask = (1 << self.layout.low_bits()) - 1;
-        core::array::from_fn(|way| {
-            let place = self.place(set, way);
-            let low = self.word(place / 8) >> (place % 8) & mask;
-            Standing { count: low >> POLICY_BITS, hits: low & MOST_HITS }
-        })
+        let (at, bits) = (self.at(set), self.layout.low_bits());
+        let standing = |low: u64| Standing { count: low >> POLICY_BITS, hits: low & MOST_HITS };
+        if bits == 8 {
+            return self.word(at).to_le_bytes().map(|low| standing(low.into()));
+        }
+        core::array::from_fn(|way| standing(self.part(at, bits, way)))
     }
 
     /// Takes hits off all slots of a set, none of which has fewer.
     #[inline(always)]
     pub fn age(&mut self, set: u32, hits: u64) {
+        let (at, bits) = (self.at(set), self.layout.low_bits());
+        if bits == 8 {
+            return self.set_word(at, self.word(at) - hits * EIGHT_ONES);
+        }
         for way in 0..WAYS {
-            let place = self.place(set, way);
-            let aged = self.word(place / 8) - (hits << (place % 8));
-            self.bytes[place / 8..][..8].copy_from_slice(&aged.to_le_bytes());
+            self.set_part(at, bits, way, self.part(at, bits, way) - hits);
         }
     }
 
     /// Removes the holder of a way; those after it move up, and `newcomer` is the last.
     #[inline(always)]
     pub fn replace(&mut self, set: u32, way: usize, newcomer: &Slot) {
-        // As many bits as a word has wherever in its first byte they begin, in whole bytes.
-        const STEP: usize = 56;
-        let mut to = self.place(set, way);
-        let end = self.place(set, WAYS - 1);
-        while to < end {
-            let from = to + self.width;
-            let bits = (end - to).min(STEP);
-            let mask = (1u64 << bits) - 1;
-            let moved = self.word(from / 8) >> (from % 8) & mask;
-            let kept = self.word(to / 8) & !(mask << (to % 8));
-            self.bytes[to / 8..][..8].copy_from_slice(&(kept | moved << (to % 8)).to_le_bytes());
-            to += bits;
+        let quotient = newcomer.tag.quotient;
+        self.replace_part(self.at(set), self.layout.low_bits(), way, newcomer.low());
+        let (at, columns) = (self.quotients_at(set), self.layout.columns());
+        for column in 0..columns {
+            self.replace_part(at + 8 * column, 8, way, quotient >> (8 * column) & 0xff);
         }
-        self.write_slot(end, newcomer);
+        self.replace_part(at + 8 * columns, self.layout.above_bits(), way, quotient >> (8 * columns));
+        if self.layout.rest_bits > 0 {
+            let [from, next, end] = [way, way + 1, WAYS].map(|way| self.rest_at(set, way));
+            self.bytes.copy_within(next..end, from);
+            self.set_rest(set, WAYS - 1, newcomer.tag.rest);
+        }
     }
 
     pub fn slot(&self, set: u32, way: usize) -> Slot {
-        let low = self.read(self.place(set, way), self.layout.rest_at());
-        let quotient = (low >> self.layout.low_bits()) as u64;
-        let count = (low as u64 & ((1 << self.layout.low_bits()) - 1)) >> POLICY_BITS;
-        Slot { tag: Tag { quotient, rest: self.rest(set, way) }, count, hits: low as u64 & MOST_HITS }
+        let low = self.part(self.at(set), self.layout.low_bits(), way);
+        Slot { tag: self.tag(set, way), count: low >> POLICY_BITS, hits: low & MOST_HITS }
+    }
+
+    /// Who holds a slot.
+    #[inline]
+    pub fn tag(&self, set: u32, way: usize) -> Tag {
+        let (at, columns) = (self.quotients_at(set), self.layout.columns());
+        let above = self.part(at + 8 * columns, self.layout.above_bits(), way) << (8 * columns);
+        let quotient = (0..columns).fold(above, |all, column| all | u64::from(self.bytes[at + 8 * column + way]) << (8 * column));
+        Tag { quotient, rest: self.rest(set, way) }
     }
 
     /// A digest of who holds which slot.
     pub fn digest(&self) -> u64 {
         let slots = (0..self.sets).flat_map(|set| (0..WAYS).map(move |way| (set, way)));
         slots.fold(0u64, |sum, (set, way)| {
-            sum.wrapping_add(slot_digest(set as usize * WAYS + way, &self.slot(set, way).tag))
+            sum.wrapping_add(slot_digest(set as usize * WAYS + way, &self.tag(set, way)))
         })
     }
 
@@ -266,19 +339,66 @@ impl Table {
 
     pub fn write_set(&mut self, set: u32, slots: &[Slot; WAYS]) {
         for (way, slot) in slots.iter().enumerate() {
-            self.write_slot(self.place(set, way), slot);
+            self.write_slot(set, way, slot);
         }
     }
 
-    #[inline(always)]
-    fn write_slot(&mut self, place: usize, slot: &Slot) {
-        let low = u128::from(slot.count << POLICY_BITS | slot.hits);
-        let low = u128::from(slot.tag.quotient) << self.layout.low_bits() | low;
-        self.write(place, self.layout.rest_at(), low);
-        if self.layout.rest_bits > 0 {
-            self.write(place + self.layout.rest_at() as usize, self.layout.rest_bits, slot.tag.rest);
+    fn write_slot(&mut self, set: u32, way: usize, slot: &Slot) {
+        self.set_part(self.at(set), self.layout.low_bits(), way, slot.low());
+        let (at, columns, quotient) = (self.quotients_at(set), self.layout.columns(), slot.tag.quotient);
+        for column in 0..columns {
+            self.bytes[at + 8 * column + way] = (quotient >> (8 * column)) as u8;
+        }
+        self.set_part(at + 8 * columns, self.layout.above_bits(), way, quotient >> (8 * columns));
+        self.set_rest(set, way, slot.tag.rest);
+    }
+}
+
+/// The form that is written down: one slot after the other, each from its lowest bit hits, count,
+/// quotient and rest.
+#[cfg(feature = "serde")]
+impl Table {
+    fn packed(&self) -> Vec<u8> {
+        let mut packed = alloc::vec![0; self.bytes.len()];
+        let mut place = 0;
+        let mut put = |value: u128, bits: u32| {
+            let window = &mut packed[place / 8..place / 8 + 16];
+            let word = u128::from_le_bytes((&*window).try_into().expect("sixteen bytes"));
+            window.copy_from_slice(&(word | value << (place % 8)).to_le_bytes());
+            place += bits as usize;
+        };
+        for (set, way) in (0..self.sets).flat_map(|set| (0..WAYS).map(move |way| (set, way))) {
+            let slot = self.slot(set, way);
+            put(slot.low().into(), self.layout.low_bits());
+            put(slot.tag.quotient.into(), self.layout.quotient_bits);
+            put(slot.tag.rest, self.layout.rest_bits);
+        }
+        packed
+    }
+
+    /// Takes over as many bytes that were read: any bytes are slots.
+    pub fn restore(&mut self, packed: &[u8]) {
+        debug_assert_eq!(packed.len(), self.bytes.len());
+        let mut place = 0;
+        let mut take = |bits: u32| {
+            let window = packed[place / 8..place / 8 + 16].try_into().expect("sixteen bytes");
+            let value = u128::from_le_bytes(window) >> (place % 8) & ((1 << bits) - 1);
+            place += bits as usize;
+            value
+        };
+        let SlotLayout { quotient_bits, rest_bits, .. } = self.layout;
+        for (set, way) in (0..self.sets).flat_map(|set| (0..WAYS).map(move |way| (set, way))) {
+            let low = take(self.layout.low_bits()) as u64;
+            let tag = Tag { quotient: take(quotient_bits) as u64, rest: take(rest_bits) };
+            self.write_slot(set, way, &Slot { tag, count: low >> POLICY_BITS, hits: low & MOST_HITS });
         }
     }
+}
+
+/// So many ones, fewer than 64.
+#[inline(always)]
+fn ones(bits: u32) -> u64 {
+    (1 << bits) - 1
 }
 
 /// What a slot and the tag of its holder add to the digest of a table.
@@ -298,7 +418,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn layouts() -> impl Strategy<Value = (SlotLayout, u32)> {
-        let sizes = prop::sample::select(&[(32u32, 0u32), (64, 0), (32, 72), (64, 64)][..]);
+        let sizes = prop::sample::select(&[(8u32, 0u32), (15, 0), (21, 0), (32, 0), (64, 0), (32, 72), (64, 64)][..]);
         (sizes, 3u32..21, 1u32..40).prop_map(|((word, rest_bits), count_bits, sets)| {
             let quotient_bits = word - sets.ilog2();
             (SlotLayout { quotient_bits, rest_bits, count_bits }, sets)
@@ -306,6 +426,32 @@ mod tests {
     }
 
     proptest! {
+        /// The form that is written down: bit by bit one slot after the other.
+        #[cfg(feature = "serde")]
+        #[test]
+        fn slots_are_written_one_after_the_other(
+            (layout, sets) in layouts(),
+            bytes in prop::collection::vec(any::<u8>(), 1..300),
+        ) {
+            let mut packed = alloc::vec![0u8; Table::bytes_of(&layout, sets)];
+            let used = layout.width() * sets as usize;
+            packed[..used].iter_mut().zip(bytes.iter().cycle()).for_each(|(to, &from)| *to = from);
+            let mut table = Table::new(layout, sets);
+            table.restore(&packed);
+            prop_assert_eq!(table.packed(), &packed[..]);
+            let mut place = 0;
+            let mut next = |bits: u32| (0..bits).fold(0u128, |value, at| {
+                place += 1;
+                value | u128::from(packed[(place - 1) / 8] >> ((place - 1) % 8) & 1) << at
+            });
+            for slot in (0..sets).flat_map(|set| table.set(set)) {
+                prop_assert_eq!(u128::from(slot.hits), next(POLICY_BITS));
+                prop_assert_eq!(u128::from(slot.count), next(layout.count_bits));
+                prop_assert_eq!(u128::from(slot.tag.quotient), next(layout.quotient_bits));
+                prop_assert_eq!(slot.tag.rest, next(layout.rest_bits));
+            }
+        }
+
         /// Slots hold what was put into them, and never disturb their neighbours.
         #[test]
         fn slots_are_what_was_written(
