@@ -188,19 +188,34 @@ impl Batch {
     }
 
     /// Record `at`: its set, its number and what it says.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, at: usize) -> (u32, u32, Waiting) {
-        let mut word = [0; 8];
-        word[..self.layout.bytes].copy_from_slice(&self.buffer[at * self.layout.bytes..][..self.layout.bytes]);
-        self.layout.unpack(u64::from_le_bytes(word))
+        self.layout.unpack(self.packed(at))
+    }
+
+    /// Record `at`, packed.
+    #[inline(always)]
+    fn packed(&self, at: usize) -> u64 {
+        let bytes = self.layout.bytes;
+        let record = &self.buffer[at * bytes..];
+        if let Some(word) = record.first_chunk() {
+            // With what is behind it.
+            return u64::from_le_bytes(*word) & u64::MAX >> (64 - 8 * bytes);
+        }
+        record[..bytes].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
     }
 
     /// Where the newcomer of record `at` is, of a sorted batch: in which way of its set, or, if it
-    /// has left again, its tag. `end` is where the records of the set end.
-    pub fn newcomer(&self, at: usize, end: usize) -> Result<usize, u128> {
+    /// has left again, its tag.
+    #[inline]
+    pub fn newcomer(&self, at: usize) -> Result<usize, u128> {
         let mut way = WAYS - 1;
-        for later in at + 1..end {
-            let (_, number, waiting) = self.get(later);
+        let set = self.get(at).0;
+        for later in at + 1..self.records {
+            let (other, number, waiting) = self.get(later);
+            if other != set {
+                break;
+            }
             let Waiting::Miss { way: left, .. } = waiting else { continue };
             if left == way {
                 return Err(self.kept_tag(number));

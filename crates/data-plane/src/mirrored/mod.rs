@@ -84,6 +84,7 @@ mod mirror;
 mod model;
 mod names;
 mod plane;
+mod records;
 mod shape;
 #[cfg(feature = "serde")]
 mod state;
@@ -94,8 +95,9 @@ use alloc::vec::Vec;
 
 use batch::{Batch, RecordLayout, Waiting};
 use code::{KeyCode, Tag};
-use coder::{RangeEncoder, Writing};
+use coder::RangeEncoder;
 use model::{Models, Record};
+use records::Records;
 use table::{Slot, SlotLayout, Table};
 
 pub use allowance::Allowance;
@@ -239,11 +241,7 @@ impl<const N: usize> MirroredPart<N> {
             // Too much for a record that waits: a message of its own, after all that came before
             // it.
             self.flush(out);
-            let mut coder = Writing { encoder: &mut self.encoder, out: |bytes: &[u8]| out(Pieces::Bytes(bytes)) };
-            self.models.record(&mut coder, 0, Record::Full { set, way, times });
-            self.models.record(&mut coder, set, Record::End);
-            coder.finish();
-            return out(Pieces::End { cut: None });
+            return self.send(false, Some(Record::Full { set, way, times }), out);
         }
         if !self.batch.has_room() {
             self.flush(out);
@@ -263,65 +261,46 @@ impl<const N: usize> MirroredPart<N> {
     /// Sends what waits, without waiting for the buffer to fill.
     pub fn flush(&mut self, out: &mut impl FnMut(Pieces<'_>)) {
         if !self.batch.is_empty() {
-            self.send(false, out);
+            self.send(false, None, out);
         }
     }
 
     /// Sends what waits and the counts of all slots, which start again from 0.
     pub fn cut(&mut self, out: &mut impl FnMut(Pieces<'_>)) {
-        self.send(true, out);
+        self.send(true, None, out);
     }
 
+    /// Sends what waits, then a record that could not wait, then the counts.
     #[inline(never)]
-    fn send(&mut self, cut: bool, out: &mut impl FnMut(Pieces<'_>)) {
-        let Self { table, batch, models, layout, .. } = self;
-        let mut coder = Writing { encoder: &mut self.encoder, out: |bytes: &[u8]| out(Pieces::Bytes(bytes)) };
+    fn send(&mut self, cut: bool, alone: Option<Record>, out: &mut impl FnMut(Pieces<'_>)) {
+        let Self { table, batch, models, layout, encoder, .. } = self;
         batch.sort();
-        let (mut before, mut start) = (0, 0);
-        while start < batch.len() {
-            let set = batch.get(start).0;
-            let end = (start..batch.len()).find(|&at| batch.get(at).0 != set).unwrap_or(batch.len());
-            // Counts that were filled between two changes of holders are added up.
-            let mut filled = [0u64; WAYS];
-            let mut send = |record| {
-                models.record(&mut coder, before, record);
-                before = set;
-            };
-            for at in start..end {
-                match batch.get(at).2 {
-                    Waiting::Full { way, times } => filled[way] += times,
-                    Waiting::Miss { way, count } => {
-                        send_filled(&mut filled, set, &mut send);
-                        let newcomer = match batch.newcomer(at, end) {
-                            Ok(way) => table.slot(set, way).tag,
-                            Err(packed) => layout.unpack(packed),
-                        };
-                        send(Record::Miss { set, way, count, newcomer });
+        encoder.write(
+            |bytes| out(Pieces::Bytes(bytes)),
+            |coder| {
+                let mut records = Records::new(table, layout, batch, alone);
+                let mut before = 0;
+                loop {
+                    let record = records.next();
+                    models.record(coder, before, record);
+                    match record {
+                        Record::Miss { set, .. } | Record::Full { set, .. } => before = set,
+                        Record::End => break,
                     }
                 }
-            }
-            send_filled(&mut filled, set, &mut send);
-            start = end;
-        }
-        models.record(&mut coder, before, Record::End);
-        if cut {
-            for set in 0..table.sets() {
-                for way in 0..WAYS {
-                    models.live(&mut coder, table.take_count(set, way));
+                if cut {
+                    for set in 0..table.sets() {
+                        for count in table.take_counts(set) {
+                            models.live(coder, count);
+                        }
+                    }
                 }
-            }
-        }
-        coder.finish();
+            },
+        );
         let digest = cut.then(|| table.digest());
         out(Pieces::End { cut: digest });
         self.batch.clear();
         self.fresh.fill(0);
-    }
-}
-
-fn send_filled(filled: &mut [u64; WAYS], set: u32, send: &mut impl FnMut(Record)) {
-    for (way, times) in filled.iter_mut().enumerate().filter(|(_, times)| **times > 0) {
-        send(Record::Full { set, way, times: core::mem::take(times) });
     }
 }
 

@@ -38,7 +38,7 @@ impl Small {
         Self { bits: vec![Bit::NEW; most + most * Self::NODES], lengths: most }
     }
 
-    #[inline]
+    #[inline(always)]
     fn code(&mut self, coder: &mut impl Coder, value: u64) -> u64 {
         // A decoder is given no number: whatever stands here is ignored.
         let value = value.wrapping_add(1);
@@ -46,7 +46,7 @@ impl Small {
         let mut length = 0;
         while length < 63 {
             let at = (length as usize).min(self.lengths - 1);
-            if !coder.bit(&mut self.bits[at], want > length) {
+            if !coder.flag(&mut self.bits[at], want > length) {
                 break;
             }
             length += 1;
@@ -84,7 +84,7 @@ impl Long {
         Self { bits: vec![Bit::NEW; (1 << tree) + (most as usize + 1) * Self::NODES], tree }
     }
 
-    #[inline]
+    #[inline(always)]
     fn code(&mut self, coder: &mut impl Coder, value: u64) -> u64 {
         let length = tree(coder, &mut self.bits, self.tree, u64::BITS - value.leading_zeros());
         if length < 2 {
@@ -106,7 +106,7 @@ impl Long {
 
 /// A symbol of `bits` bits, each bit by what came before it. The models are those of a heap: 1 at
 /// the root.
-#[inline]
+#[inline(always)]
 fn tree(coder: &mut impl Coder, models: &mut [Bit], bits: u32, symbol: u32) -> u32 {
     let mut node = 1;
     for left in (0..bits).rev() {
@@ -135,9 +135,10 @@ impl Dictionary {
         (address.wrapping_mul(0x9e37_79b1) >> (32 - Self::ENTRIES.ilog2())) as usize
     }
 
+    #[inline(always)]
     fn code(&mut self, coder: &mut impl Coder, address: u32) -> u32 {
         let place = Self::place(address);
-        if coder.bit(&mut self.known, self.addresses[place] == address) {
+        if coder.flag(&mut self.known, self.addresses[place] == address) {
             return self.addresses[coder.raw(place as u32, Self::ENTRIES.ilog2()) as usize];
         }
         let address = coder.raw_long(address.into(), 32) as u32;
@@ -162,6 +163,7 @@ enum Rest {
 }
 
 impl Rest {
+    #[inline(always)]
     fn code(&mut self, coder: &mut impl Coder, rest: u128) -> u128 {
         match self {
             Self::Nothing => 0,
@@ -297,7 +299,7 @@ impl Models {
     }
 
     /// Codes a record; `set` is that of the record before, 0 at the start of a batch.
-    #[inline]
+    #[inline(always)]
     pub fn record(&mut self, coder: &mut impl Coder, before: u32, record: Record) -> Record {
         let told = match record {
             Record::Miss { set, .. } | Record::Full { set, .. } => set,
@@ -313,7 +315,7 @@ impl Models {
             Record::Full { way, times, .. } => (way, times, Tag::default(), true),
             Record::End => (0, 0, Tag::default(), false),
         };
-        let full = coder.bit(&mut self.full, told_full);
+        let full = coder.flag(&mut self.full, told_full);
         let way = tree(coder, &mut self.way, WAYS.ilog2(), told_way as u32) as usize;
         if full {
             return Record::Full {
@@ -329,7 +331,7 @@ impl Models {
     }
 
     /// Codes the count of a slot at a cut.
-    #[inline]
+    #[inline(always)]
     pub fn live(&mut self, coder: &mut impl Coder, count: u64) -> u64 {
         self.live.code(coder, count)
     }
@@ -337,7 +339,7 @@ impl Models {
 
 #[cfg(test)]
 mod tests {
-    use super::super::coder::{RangeDecoder, RangeEncoder, Writing};
+    use super::super::coder::{RangeDecoder, RangeEncoder};
     use super::*;
     use crate::KeyFormat;
     use proptest::prelude::*;
@@ -377,20 +379,20 @@ mod tests {
 
             let (mut encoder, mut bytes) = (RangeEncoder::default(), Vec::new());
             let (mut ours, mut theirs) = (Models::new(&code, count_bits), Models::new(&code, count_bits));
-            let mut writing = Writing { encoder: &mut encoder, out: |piece: &[u8]| bytes.extend_from_slice(piece) };
             let set_of = |record: &Record| match *record {
                 Record::Miss { set, .. } | Record::Full { set, .. } => set,
                 Record::End => 0,
             };
             let mut before = 0;
-            for &record in &records {
-                ours.record(&mut writing, before, record);
-                before = set_of(&record);
-            }
-            for &count in &live {
-                ours.live(&mut writing, count);
-            }
-            writing.finish();
+            encoder.write(|piece| bytes.extend_from_slice(piece), |writing| {
+                for &record in &records {
+                    ours.record(writing, before, record);
+                    before = set_of(&record);
+                }
+                for &count in &live {
+                    ours.live(writing, count);
+                }
+            });
 
             let (mut reader, mut before) = (RangeDecoder::new(&bytes), 0);
             for &record in &records {

@@ -256,17 +256,27 @@ impl Table {
         // Below 2^63 and 2^20: no overflow.
         let sum = (low >> POLICY_BITS) + weight;
         let low = (sum & ones(count_bits)) << POLICY_BITS | hits;
-        if low_bits == 8 { self.bytes[at + way] = low as u8 } else { self.set_part(at, low_bits, way, low) }
+        if low_bits == 8 {
+            self.bytes[at + way] = low as u8
+        } else {
+            self.set_part(at, low_bits, way, low)
+        }
         sum >> count_bits
     }
 
-    /// A slot's count, which starts again from 0.
-    #[inline]
-    pub fn take_count(&mut self, set: u32, way: usize) -> u64 {
+    /// The counts of a set, which start again from 0.
+    #[inline(always)]
+    pub fn take_counts(&mut self, set: u32) -> [u64; WAYS] {
+        let counts = self.standings(set).map(|standing| standing.count);
         let (at, bits) = (self.at(set), self.layout.low_bits());
-        let low = self.part(at, bits, way);
-        self.set_part(at, bits, way, low & MOST_HITS);
-        low >> POLICY_BITS
+        if bits == 8 {
+            self.set_word(at, self.word(at) & MOST_HITS * EIGHT_ONES);
+        } else {
+            for way in 0..WAYS {
+                self.set_part(at, bits, way, self.part(at, bits, way) & MOST_HITS);
+            }
+        }
+        counts
     }
 
     /// What the policy goes by, of all slots of a set.
@@ -319,16 +329,16 @@ impl Table {
     pub fn tag(&self, set: u32, way: usize) -> Tag {
         let (at, columns) = (self.quotients_at(set), self.layout.columns());
         let above = self.part(at + 8 * columns, self.layout.above_bits(), way) << (8 * columns);
-        let quotient = (0..columns).fold(above, |all, column| all | u64::from(self.bytes[at + 8 * column + way]) << (8 * column));
+        let quotient =
+            (0..columns).fold(above, |all, column| all | u64::from(self.bytes[at + 8 * column + way]) << (8 * column));
         Tag { quotient, rest: self.rest(set, way) }
     }
 
     /// A digest of who holds which slot.
     pub fn digest(&self) -> u64 {
         let slots = (0..self.sets).flat_map(|set| (0..WAYS).map(move |way| (set, way)));
-        slots.fold(0u64, |sum, (set, way)| {
-            sum.wrapping_add(slot_digest(set as usize * WAYS + way, &self.tag(set, way)))
-        })
+        slots
+            .fold(0u64, |sum, (set, way)| sum.wrapping_add(slot_digest(set as usize * WAYS + way, &self.tag(set, way))))
     }
 
     /// All slots of a set.
@@ -507,9 +517,9 @@ mod tests {
                         table.find::<16>(set as u32, &slot.tag)
                     };
                     prop_assert_eq!(found, first);
-                    prop_assert_eq!(table.take_count(set as u32, way), slot.count);
-                    prop_assert_eq!(table.slot(set as u32, way), Slot { count: 0, ..*slot });
                 }
+                prop_assert_eq!(table.take_counts(set as u32), slots.map(|slot| slot.count));
+                prop_assert_eq!(table.set(set as u32), slots.map(|slot| Slot { count: 0, ..slot }));
             }
         }
     }
