@@ -54,6 +54,11 @@ impl RecordLayout {
         (1 << self.amount_bits) - 1
     }
 
+    /// All bits of a record.
+    fn ones(&self) -> u64 {
+        u64::MAX >> (64 - 8 * self.bytes)
+    }
+
     fn pack(&self, set: u32, number: u32, waiting: Waiting) -> u64 {
         let (full, way, amount) = match waiting {
             Waiting::Miss { way, count } => (0, way, count),
@@ -123,9 +128,16 @@ impl Batch {
     /// Adds a record, for which there must be room.
     #[inline]
     pub fn push(&mut self, set: u32, waiting: Waiting) {
-        let packed = self.layout.pack(set, self.records as u32, waiting).to_le_bytes();
-        let at = self.records * self.layout.bytes;
-        self.buffer[at..at + self.layout.bytes].copy_from_slice(&packed[..self.layout.bytes]);
+        let packed = self.layout.pack(set, self.records as u32, waiting);
+        let bytes = self.layout.bytes;
+        let record = &mut self.buffer[self.records * bytes..];
+        if let Some(chunk) = record.first_chunk_mut() {
+            // With what is behind it, as it is: a copy of so many bytes would be a call.
+            let behind = u64::from_le_bytes(*chunk) & !self.layout.ones();
+            *chunk = (behind | packed).to_le_bytes();
+        } else {
+            record[..bytes].copy_from_slice(&packed.to_le_bytes()[..bytes]);
+        }
         self.records += 1;
     }
 
@@ -200,17 +212,16 @@ impl Batch {
         let record = &self.buffer[at * bytes..];
         if let Some(word) = record.first_chunk() {
             // With what is behind it.
-            return u64::from_le_bytes(*word) & u64::MAX >> (64 - 8 * bytes);
+            return u64::from_le_bytes(*word) & self.layout.ones();
         }
         record[..bytes].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
     }
 
     /// Where the newcomer of record `at` is, of a sorted batch: in which way of its set, or, if it
     /// has left again, its tag.
-    #[inline]
-    pub fn newcomer(&self, at: usize) -> Result<usize, u128> {
+    #[inline(always)]
+    pub fn newcomer(&self, at: usize, set: u32) -> Result<usize, u128> {
         let mut way = WAYS - 1;
-        let set = self.get(at).0;
         for later in at + 1..self.records {
             let (other, number, waiting) = self.get(later);
             if other != set {

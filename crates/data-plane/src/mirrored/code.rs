@@ -73,20 +73,15 @@ impl KeyCode {
     /// Splits a key into its set and its tag.
     #[inline(always)]
     pub fn split<const N: usize>(&self, key: &[u8; N]) -> (u32, Tag) {
-        let (word, rest) = match N {
-            4 => (u64::from(u32::from_le_bytes(part(key, 0))), 0),
-            8 => (u64::from_le_bytes(part(key, 0)), 0),
-            FIVE_TUPLE => {
-                let number = u128::from(u64::from_le_bytes(part(key, 0)))
-                    | u128::from(u64::from_le_bytes(part(key, 5)) >> 24) << 64;
-                let source = number & 0xffff_ffff;
-                let word = (number >> (8 * DESTINATION)) as u32;
-                (word.into(), source | number >> (8 * (DESTINATION + 4)) << 32)
-            }
-            _ => (u64::from_le_bytes(part(key, 0)), u128::from(u64::from_le_bytes(part(key, 8)))),
+        let rest = rest(key);
+        let word = match N {
+            4 => u32::from_le_bytes(part(key, 0)).into(),
+            FIVE_TUPLE => u32::from_le_bytes(part(key, DESTINATION)).into(),
+            _ => u64::from_le_bytes(part(key, 0)),
         };
         let quotient = if N == 4 || N == FIVE_TUPLE {
-            ((u128::from(word) * u128::from(self.reciprocal)) >> 63) as u64
+            // Of 2^63, but the upper half of a product is at hand.
+            ((u128::from(word << 1) * u128::from(self.reciprocal)) >> 64) as u64
         } else {
             word / u64::from(self.sets)
         };
@@ -140,6 +135,20 @@ impl KeyCode {
         let mixed = fold(x, y) ^ x ^ y;
         let word = fold(mixed, c) >> 32;
         ((word * u64::from(self.sets)) >> 32) as u32
+    }
+}
+
+/// What of a key does not choose its set and is no part of the quotient.
+#[inline(always)]
+pub fn rest<const N: usize>(key: &[u8; N]) -> u128 {
+    match N {
+        4 | 8 => 0,
+        FIVE_TUPLE => {
+            let source = u128::from(u32::from_le_bytes(part(key, 0)));
+            // The five bytes at the end, with three before them.
+            source | u128::from(u64::from_le_bytes(part(key, 5)) >> 24) << 32
+        }
+        _ => u64::from_le_bytes(part(key, 8)).into(),
     }
 }
 

@@ -118,6 +118,13 @@ use crate::seed::Seed;
 /// Slots of a set.
 pub const WAYS: usize = 8;
 
+/// Items of a batch that are looked for before the first of them is counted.
+///
+/// Placing a key is a chain of multiplications, finding it a chain of loads, and what hits nobody
+/// can foresee. Item by item, a processor has too few of them under way to hide that; in three
+/// loops, items overlap. (Two loops took 1.07 times as long, four loops and 64 items no less.)
+const AHEAD: usize = 32;
+
 /// What goes up the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pieces<'a> {
@@ -193,8 +200,8 @@ impl<const N: usize> MirroredPart<N> {
     #[inline]
     pub fn insert(&mut self, key: &[u8; N], weight: u64, out: &mut impl FnMut(Pieces<'_>)) -> bool {
         let (set, tag) = self.code.split(key);
-        if let Some(way) = self.table.find::<N>(set, &tag) {
-            let times = self.table.hit(set, way, weight);
+        if let Some(way) = self.table.find::<N, false>(set, &tag) {
+            let times = self.table.hit::<false>(set, way, weight);
             if times > 0 {
                 self.full(set, way, times, out);
             }
@@ -202,6 +209,54 @@ impl<const N: usize> MirroredPart<N> {
         } else {
             self.miss(set, tag, weight, out);
             true
+        }
+    }
+
+    /// [`MirroredPart::insert`] for many items; `weight` says what each of them weighs.
+    #[inline(always)]
+    pub fn insert_batch(&mut self, keys: &[[u8; N]], weight: impl Fn(usize) -> u64, out: &mut impl FnMut(Pieces<'_>)) {
+        if self.layout.is_usual() {
+            self.insert_ahead::<true>(keys, weight, out);
+        } else {
+            self.insert_ahead::<false>(keys, weight, out);
+        }
+    }
+
+    #[inline(always)]
+    fn insert_ahead<const USUAL: bool>(
+        &mut self,
+        keys: &[[u8; N]],
+        weight: impl Fn(usize) -> u64,
+        out: &mut impl FnMut(Pieces<'_>),
+    ) {
+        let (mut sets, mut ways, mut quotients) = ([0; AHEAD], [0; AHEAD], [0; AHEAD]);
+        for (keys, first) in keys.chunks(AHEAD).zip((0..).step_by(AHEAD)) {
+            for ((key, to_set), to_quotient) in keys.iter().zip(&mut sets).zip(&mut quotients) {
+                let (set, tag) = self.code.split(key);
+                (*to_set, *to_quotient) = (set, tag.quotient);
+            }
+            for (((key, to), &set), &quotient) in keys.iter().zip(&mut ways).zip(&sets).zip(&quotients) {
+                let tag = Tag { quotient, rest: code::rest(key) };
+                *to = self.table.look::<N, USUAL>(set, &tag) as u32;
+            }
+            for (at, key) in keys.iter().enumerate() {
+                let (set, way, weight) = (sets[at], ways[at] as usize, weight(first + at));
+                let tag = Tag { quotient: quotients[at], rest: code::rest(key) };
+                let way = if way > WAYS { self.table.find::<N, USUAL>(set, &tag).unwrap_or(WAYS) } else { way };
+                if way < WAYS {
+                    let times = self.table.hit::<USUAL>(set, way, weight);
+                    if times > 0 {
+                        self.full(set, way, times, out);
+                    }
+                } else {
+                    self.miss(set, tag, weight, out);
+                    // What was read of this set is no longer true. (Of all items, also those before:
+                    // a loop of one length needs no foresight.)
+                    for (way, other) in ways.iter_mut().zip(&sets) {
+                        *way |= if *other == set { u32::MAX } else { 0 };
+                    }
+                }
+            }
         }
     }
 

@@ -131,9 +131,7 @@ impl<const N: usize> MirroredPlane<N> {
     pub fn insert_batch(&mut self, keys: &[[u8; N]], sink: &mut impl ReportSink) -> Result<(), InsertError> {
         self.check_keys()?;
         self.totals = self.totals.with(keys.len(), None)?;
-        for key in keys {
-            self.part.insert(key, 1, &mut |piece| sink.report(Report::Export(piece)));
-        }
+        self.part.insert_batch(keys, |_| 1, &mut |piece| sink.report(Report::Export(piece)));
         Ok(())
     }
 
@@ -150,9 +148,7 @@ impl<const N: usize> MirroredPlane<N> {
     ) -> Result<(), InsertError> {
         self.check_keys()?;
         self.totals = self.totals.with(keys.len(), Some(weights))?;
-        for (key, &weight) in keys.iter().zip(weights) {
-            self.part.insert(key, weight, &mut |piece| sink.report(Report::Export(piece)));
-        }
+        self.part.insert_batch(keys, |at| weights[at], &mut |piece| sink.report(Report::Export(piece)));
         Ok(())
     }
 

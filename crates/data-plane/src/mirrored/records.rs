@@ -40,8 +40,8 @@ impl<'a> Records<'a> {
                     self.at += 1;
                 }
                 Some((set, _, Waiting::Miss { way, count })) if self.ways == 0 => {
-                    let newcomer = match self.batch.newcomer(self.at) {
-                        Ok(way) => self.table.tag(set, way),
+                    let newcomer = match self.batch.newcomer(self.at, set) {
+                        Ok(way) => self.table.tag::<false>(set, way),
                         Err(packed) => self.layout.unpack(packed),
                     };
                     self.at += 1;

@@ -52,16 +52,27 @@ impl SlotLayout {
         self.count_bits + POLICY_BITS
     }
 
+    /// Whether hits and counts are bytes, and there are two columns of quotients. Code for this
+    /// layout alone (`USUAL`) has a fifth fewer instructions.
+    pub fn is_usual(&self) -> bool {
+        self.low_bits() == 8 && self.columns::<false>() == 2
+    }
+
+    #[inline(always)]
+    fn low_bits_if<const USUAL: bool>(&self) -> u32 {
+        if USUAL { 8 } else { self.low_bits() }
+    }
+
     /// Columns of whole bytes of the quotients.
     #[inline(always)]
-    fn columns(&self) -> usize {
-        (self.quotient_bits as usize / 8).min(2)
+    fn columns<const USUAL: bool>(&self) -> usize {
+        if USUAL { 2 } else { (self.quotient_bits as usize / 8).min(2) }
     }
 
     /// Bits of a quotient above those in columns: 48 at most.
     #[inline(always)]
-    fn above_bits(&self) -> u32 {
-        self.quotient_bits - 8 * self.columns() as u32
+    fn above_bits<const USUAL: bool>(&self) -> u32 {
+        self.quotient_bits - 8 * self.columns::<USUAL>() as u32
     }
 
     #[inline(always)]
@@ -153,8 +164,8 @@ impl Table {
 
     /// Where the quotients of a set begin.
     #[inline(always)]
-    fn quotients_at(&self, set: u32) -> usize {
-        self.at(set) + self.layout.low_bits() as usize
+    fn quotients_at<const USUAL: bool>(&self, set: u32) -> usize {
+        self.at(set) + self.layout.low_bits_if::<USUAL>() as usize
     }
 
     #[inline(always)]
@@ -185,9 +196,12 @@ impl Table {
     #[inline(always)]
     fn replace_part(&mut self, at: usize, bits: u32, way: usize, last: u64) {
         let (from, to) = (way as u32 * bits, (WAYS as u32 - 1) * bits);
-        if bits == 8 {
-            let (word, stay) = (self.word(at), ones(from));
-            return self.set_word(at, word & stay | word >> 8 & !stay | last << to);
+        if bits == 0 {
+            return;
+        }
+        if bits <= 8 {
+            let (word, all, stay) = (self.word(at), u64::MAX >> (64 - WAYS as u32 * bits), ones(from));
+            return self.set_word(at, word & (stay | !all) | (word & all) >> bits & !stay | last << to);
         }
         // Word by word, each of them read before the one before it is stored.
         let mut next = self.word(at + from as usize / 64 * 8);
@@ -205,21 +219,11 @@ impl Table {
 
     /// Which way of the set a tag holds.
     #[inline(always)]
-    pub fn find<const N: usize>(&self, set: u32, tag: &Tag) -> Option<usize> {
-        let at = self.quotients_at(set);
-        let differ = |column: usize| self.word(at + 8 * column) ^ (tag.quotient >> (8 * column) & 0xff) * EIGHT_ONES;
-        let columns = self.layout.columns();
-        let other = match columns {
-            0 => 0,
-            1 => differ(0),
-            _ => differ(0) | differ(1),
-        };
-        // The upper bit of each byte that is zero.
-        let mut found = !((other & !EIGHT_HIGH) + !EIGHT_HIGH | other) & EIGHT_HIGH;
+    pub fn find<const N: usize, const USUAL: bool>(&self, set: u32, tag: &Tag) -> Option<usize> {
+        let mut found = self.alike::<USUAL>(set, tag);
         while found != 0 {
             let way = found.trailing_zeros() as usize / 8;
-            let above = self.part(at + 8 * columns, self.layout.above_bits(), way);
-            if above == tag.quotient >> (8 * columns) && (N == 4 || N == 8 || self.rest(set, way) == tag.rest) {
+            if self.is_at::<N, USUAL>(set, way, tag) {
                 return Some(way);
             }
             found &= found - 1;
@@ -227,8 +231,45 @@ impl Table {
         None
     }
 
+    /// [`Table::find`] without a branch on what is found: [`WAYS`] for no way, and more if a second
+    /// look is needed.
+    #[inline(always)]
+    pub fn look<const N: usize, const USUAL: bool>(&self, set: u32, tag: &Tag) -> usize {
+        let found = self.alike::<USUAL>(set, tag);
+        let way = found.trailing_zeros() as usize / 8;
+        // What is behind the last way can be read too.
+        let other = (found != 0) & !self.is_at::<N, USUAL>(set, way, tag);
+        way + usize::from(other) * (WAYS + 1)
+    }
+
+    /// The upper bit of each of eight bytes: of the ways whose columns are those of a tag.
+    #[inline(always)]
+    fn alike<const USUAL: bool>(&self, set: u32, tag: &Tag) -> u64 {
+        let words: &[u8; 16] = self.bytes[self.quotients_at::<USUAL>(set)..].first_chunk().expect("within the padding");
+        let differ = |column: usize| {
+            let word: [u8; 8] = words[8 * column..8 * column + 8].try_into().expect("eight bytes");
+            u64::from_le_bytes(word) ^ (tag.quotient >> (8 * column) & 0xff) * EIGHT_ONES
+        };
+        let other = match self.layout.columns::<USUAL>() {
+            0 => 0,
+            1 => differ(0),
+            _ => differ(0) | differ(1),
+        };
+        // Each byte that is zero.
+        !((other & !EIGHT_HIGH) + !EIGHT_HIGH | other) & EIGHT_HIGH
+    }
+
+    /// Whether the tag of a way, whose columns are alike, is this one.
+    #[inline(always)]
+    fn is_at<const N: usize, const USUAL: bool>(&self, set: u32, way: usize, tag: &Tag) -> bool {
+        let columns = self.layout.columns::<USUAL>();
+        let at = self.quotients_at::<USUAL>(set) + 8 * columns;
+        let above = self.part(at, self.layout.above_bits::<USUAL>(), way);
+        (above == tag.quotient >> (8 * columns)) & (N == 4 || N == 8 || self.rest(set, way) == tag.rest)
+    }
+
     fn rest_at(&self, set: u32, way: usize) -> usize {
-        self.quotients_at(set) + self.layout.quotient_bits as usize + way * self.layout.rest_bytes()
+        self.quotients_at::<false>(set) + self.layout.quotient_bits as usize + way * self.layout.rest_bytes()
     }
 
     #[inline]
@@ -249,19 +290,19 @@ impl Table {
 
     /// Adds to a slot's count and notes the hit; returns how often the count was filled.
     #[inline(always)]
-    pub fn hit(&mut self, set: u32, way: usize, weight: u64) -> u64 {
-        let (at, count_bits, low_bits) = (self.at(set), self.layout.count_bits, self.layout.low_bits());
+    pub fn hit<const USUAL: bool>(&mut self, set: u32, way: usize, weight: u64) -> u64 {
+        let (at, low_bits) = (self.at(set), self.layout.low_bits_if::<USUAL>());
         let low = if low_bits == 8 { self.bytes[at + way].into() } else { self.part(at, low_bits, way) };
         let hits = (low & MOST_HITS) + u64::from(low & MOST_HITS < MOST_HITS);
         // Below 2^63 and 2^20: no overflow.
         let sum = (low >> POLICY_BITS) + weight;
-        let low = (sum & ones(count_bits)) << POLICY_BITS | hits;
+        let low = (sum & ones(low_bits - POLICY_BITS)) << POLICY_BITS | hits;
         if low_bits == 8 {
             self.bytes[at + way] = low as u8
         } else {
             self.set_part(at, low_bits, way, low)
         }
-        sum >> count_bits
+        sum >> (low_bits - POLICY_BITS)
     }
 
     /// The counts of a set, which start again from 0.
@@ -307,11 +348,11 @@ impl Table {
     pub fn replace(&mut self, set: u32, way: usize, newcomer: &Slot) {
         let quotient = newcomer.tag.quotient;
         self.replace_part(self.at(set), self.layout.low_bits(), way, newcomer.low());
-        let (at, columns) = (self.quotients_at(set), self.layout.columns());
+        let (at, columns) = (self.quotients_at::<false>(set), self.layout.columns::<false>());
         for column in 0..columns {
             self.replace_part(at + 8 * column, 8, way, quotient >> (8 * column) & 0xff);
         }
-        self.replace_part(at + 8 * columns, self.layout.above_bits(), way, quotient >> (8 * columns));
+        self.replace_part(at + 8 * columns, self.layout.above_bits::<false>(), way, quotient >> (8 * columns));
         if self.layout.rest_bits > 0 {
             let [from, next, end] = [way, way + 1, WAYS].map(|way| self.rest_at(set, way));
             self.bytes.copy_within(next..end, from);
@@ -321,24 +362,38 @@ impl Table {
 
     pub fn slot(&self, set: u32, way: usize) -> Slot {
         let low = self.part(self.at(set), self.layout.low_bits(), way);
-        Slot { tag: self.tag(set, way), count: low >> POLICY_BITS, hits: low & MOST_HITS }
+        Slot { tag: self.tag::<false>(set, way), count: low >> POLICY_BITS, hits: low & MOST_HITS }
     }
 
     /// Who holds a slot.
-    #[inline]
-    pub fn tag(&self, set: u32, way: usize) -> Tag {
-        let (at, columns) = (self.quotients_at(set), self.layout.columns());
-        let above = self.part(at + 8 * columns, self.layout.above_bits(), way) << (8 * columns);
-        let quotient =
-            (0..columns).fold(above, |all, column| all | u64::from(self.bytes[at + 8 * column + way]) << (8 * column));
+    #[inline(always)]
+    pub fn tag<const USUAL: bool>(&self, set: u32, way: usize) -> Tag {
+        let (at, columns) = (self.quotients_at::<USUAL>(set), self.layout.columns::<USUAL>());
+        let above = self.part(at + 8 * columns, self.layout.above_bits::<USUAL>(), way);
+        let low = |column: usize| u64::from(self.bytes[at + 8 * column + way]) << (8 * column);
+        let quotient = match columns {
+            0 => above,
+            1 => above << 8 | low(0),
+            _ => above << 16 | low(1) | low(0),
+        };
         Tag { quotient, rest: self.rest(set, way) }
     }
 
     /// A digest of who holds which slot.
     pub fn digest(&self) -> u64 {
-        let slots = (0..self.sets).flat_map(|set| (0..WAYS).map(move |way| (set, way)));
-        slots
-            .fold(0u64, |sum, (set, way)| sum.wrapping_add(slot_digest(set as usize * WAYS + way, &self.tag(set, way))))
+        if self.layout.is_usual() { self.digest_if::<true>() } else { self.digest_if::<false>() }
+    }
+
+    #[inline(always)]
+    fn digest_if<const USUAL: bool>(&self) -> u64 {
+        let mut sum = 0u64;
+        for set in 0..self.sets {
+            for way in 0..WAYS {
+                let slot = set as usize * WAYS + way;
+                sum = sum.wrapping_add(slot_digest(slot, &self.tag::<USUAL>(set, way)));
+            }
+        }
+        sum
     }
 
     /// All slots of a set.
@@ -355,11 +410,12 @@ impl Table {
 
     fn write_slot(&mut self, set: u32, way: usize, slot: &Slot) {
         self.set_part(self.at(set), self.layout.low_bits(), way, slot.low());
-        let (at, columns, quotient) = (self.quotients_at(set), self.layout.columns(), slot.tag.quotient);
+        let (at, columns) = (self.quotients_at::<false>(set), self.layout.columns::<false>());
+        let quotient = slot.tag.quotient;
         for column in 0..columns {
             self.bytes[at + 8 * column + way] = (quotient >> (8 * column)) as u8;
         }
-        self.set_part(at + 8 * columns, self.layout.above_bits(), way, quotient >> (8 * columns));
+        self.set_part(at + 8 * columns, self.layout.above_bits::<false>(), way, quotient >> (8 * columns));
         self.set_rest(set, way, slot.tag.rest);
     }
 }
@@ -429,7 +485,7 @@ mod tests {
 
     fn layouts() -> impl Strategy<Value = (SlotLayout, u32)> {
         let sizes = prop::sample::select(&[(8u32, 0u32), (15, 0), (21, 0), (32, 0), (64, 0), (32, 72), (64, 64)][..]);
-        (sizes, 3u32..21, 1u32..40).prop_map(|((word, rest_bits), count_bits, sets)| {
+        (sizes, prop_oneof![Just(6u32), 3u32..21], 1u32..40).prop_map(|((word, rest_bits), count_bits, sets)| {
             let quotient_bits = word - sets.ilog2();
             (SlotLayout { quotient_bits, rest_bits, count_bits }, sets)
         })
@@ -492,7 +548,12 @@ mod tests {
                 let sum = slot.count + weight;
                 slot.count = sum % (1 << layout.count_bits);
                 slot.hits = (slot.hits + 1).min(3);
-                prop_assert_eq!(table.hit(set % sets, way, weight), sum >> layout.count_bits);
+                let mut copy = table.clone();
+                prop_assert_eq!(table.hit::<false>(set % sets, way, weight), sum >> layout.count_bits);
+                if layout.is_usual() {
+                    prop_assert_eq!(copy.hit::<true>(set % sets, way, weight), sum >> layout.count_bits);
+                    prop_assert_eq!(&copy, &table);
+                }
             }
             for (from, way) in replaced {
                 let (to, from) = (from / 2 % sets, from % sets);
@@ -509,14 +570,19 @@ mod tests {
             }
             for (set, slots) in expected.iter().enumerate() {
                 prop_assert_eq!(&table.set(set as u32), slots);
-                for (way, slot) in slots.iter().enumerate() {
+                for slot in slots {
                     let first = slots.iter().position(|other| other.tag == slot.tag);
-                    let found = if layout.quotient_bits + layout.rest_bits <= 32 {
-                        table.find::<4>(set as u32, &slot.tag)
+                    let found = if layout.rest_bits == 0 {
+                        table.find::<4, false>(set as u32, &slot.tag)
                     } else {
-                        table.find::<16>(set as u32, &slot.tag)
+                        table.find::<16, false>(set as u32, &slot.tag)
                     };
                     prop_assert_eq!(found, first);
+                    if layout.is_usual() {
+                        prop_assert_eq!(table.find::<16, true>(set as u32, &slot.tag), first);
+                    }
+                    let way = table.look::<16, false>(set as u32, &slot.tag);
+                    prop_assert!(way > WAYS || Some(way) == first);
                 }
                 prop_assert_eq!(table.take_counts(set as u32), slots.map(|slot| slot.count));
                 prop_assert_eq!(table.set(set as u32), slots.map(|slot| Slot { count: 0, ..slot }));

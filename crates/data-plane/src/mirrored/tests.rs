@@ -67,7 +67,12 @@ fn exact<const N: usize>(items: &[([u8; N], u64)]) -> HashMap<[u8; N], u64> {
 }
 
 fn shapes() -> impl Strategy<Value = MirroredShape> {
-    (prop_oneof![1u32..4, 1u32..40], 3u8..21, 40u32..600, prop::sample::select(&[Policy::Skewed, Policy::Flows][..]))
+    (
+        prop_oneof![1u32..4, 1u32..40],
+        prop_oneof![Just(6u8), 3u8..21],
+        40u32..600,
+        prop::sample::select(&[Policy::Skewed, Policy::Flows][..]),
+    )
         .prop_map(|(sets, count_bits, buffer, policy)| MirroredShape { sets, count_bits, buffer, policy })
 }
 
@@ -83,6 +88,27 @@ fn items<const N: usize>() -> impl Strategy<Value = Vec<([u8; N], u64)>> {
     prop::collection::vec((key, weight), 0..1500)
 }
 
+fn check_batches<const N: usize>(
+    shape: MirroredShape,
+    items: &[([u8; N], u64)],
+    batch: usize,
+) -> Result<(), TestCaseError> {
+    let new = || MirroredPart::<N>::new(shape, KeyFormat::Fixed(N as u8), 3.into());
+    let (mut single, mut many) = (new(), new());
+    let mut sent = [Vec::new(), Vec::new()];
+    let [ours, theirs] = &mut sent;
+    for (key, weight) in items {
+        single.insert(key, *weight, &mut |piece| ours.push(std::format!("{piece:?}")));
+    }
+    for items in items.chunks(batch) {
+        let keys: Vec<_> = items.iter().map(|item| item.0).collect();
+        many.insert_batch(&keys, |at| items[at].1, &mut |piece| theirs.push(std::format!("{piece:?}")));
+    }
+    prop_assert_eq!(&sent[0], &sent[1]);
+    prop_assert_eq!(single, many);
+    Ok(())
+}
+
 proptest! {
     #[test]
     fn every_count_is_rebuilt_from_the_bytes(
@@ -95,6 +121,18 @@ proptest! {
         prop_assert_eq!(counts(shape, &eight, cut_every, seed), exact(&eight));
         prop_assert_eq!(counts(shape, &thirteen, cut_every, seed), exact(&thirteen));
         prop_assert_eq!(counts(shape, &sixteen, cut_every, seed), exact(&sixteen));
+    }
+
+    /// Items come one by one or together: the table, what waits and what was sent are the same.
+    #[test]
+    fn batches_are_what_their_items_are(
+        shape in shapes(),
+        four in items::<4>(), eight in items::<8>(), thirteen in items::<13>(),
+        batch in 1usize..200,
+    ) {
+        check_batches(shape, &four, batch)?;
+        check_batches(shape, &eight, batch)?;
+        check_batches(shape, &thirteen, batch)?;
     }
 
     #[test]
