@@ -249,7 +249,7 @@ impl Table {
         let words: &[u8; 16] = self.bytes[self.quotients_at::<USUAL>(set)..].first_chunk().expect("within the padding");
         let differ = |column: usize| {
             let word: [u8; 8] = words[8 * column..8 * column + 8].try_into().expect("eight bytes");
-            u64::from_le_bytes(word) ^ (tag.quotient >> (8 * column) & 0xff) * EIGHT_ONES
+            u64::from_le_bytes(word) ^ ((tag.quotient >> (8 * column) & 0xff) * EIGHT_ONES)
         };
         let other = match self.layout.columns::<USUAL>() {
             0 => 0,
@@ -257,7 +257,7 @@ impl Table {
             _ => differ(0) | differ(1),
         };
         // Each byte that is zero.
-        !((other & !EIGHT_HIGH) + !EIGHT_HIGH | other) & EIGHT_HIGH
+        !(((other & !EIGHT_HIGH) + !EIGHT_HIGH) | other) & EIGHT_HIGH
     }
 
     /// Whether the tag of a way, whose columns are alike, is this one.
@@ -312,7 +312,7 @@ impl Table {
         let counts = self.standings(set).map(|standing| standing.count);
         let (at, bits) = (self.at(set), self.layout.low_bits());
         if bits == 8 {
-            self.set_word(at, self.word(at) & MOST_HITS * EIGHT_ONES);
+            self.set_word(at, self.word(at) & (MOST_HITS * EIGHT_ONES));
         } else {
             for way in 0..WAYS {
                 self.set_part(at, bits, way, self.part(at, bits, way) & MOST_HITS);
