@@ -295,9 +295,9 @@ impl<const N: usize> BudgetPlane<N> {
     #[inline]
     fn count(&mut self, key: &[u8; N], weight: u64, name: Option<&[u8]>, sink: &mut impl ReportSink) {
         let (set, tag) = self.part.code.split(key);
-        match self.part.table.find::<N>(set, &tag) {
+        match self.part.table.find::<N, false>(set, &tag) {
             Some(way) => {
-                let times = self.part.table.hit(set, way, weight);
+                let times = self.part.table.hit::<false>(set, way, weight);
                 if times > 0 {
                     self.full(key, set, way, times, sink);
                 }

@@ -20,7 +20,11 @@ fn sketch(text: bool) -> UclSketch {
 }
 
 fn insert(sketch: &mut UclSketch, text: bool, items: std::ops::Range<u64>) {
-    for number in items.map(|i| i * i % 397) {
+    insert_of(397, sketch, text, items);
+}
+
+fn insert_of(keys: u64, sketch: &mut UclSketch, text: bool, items: std::ops::Range<u64>) {
+    for number in items.map(|i| i * i % keys) {
         if text {
             sketch.insert(key(number)).unwrap();
         } else {
@@ -57,12 +61,41 @@ fn exact_counts_are_written_as_ever() {
     }
 }
 
+/// A sketch of mode budget that absorbs a part of its items.
+fn budget(text: bool) -> UclSketch {
+    let builder = UclSketch::builder().memory_bytes(6_144).seed(5).uplink_per_item(0.5).measure_uplink(true);
+    let mut sketch = if text { builder.build() } else { builder.key_bytes(4).build() }.unwrap();
+    insert_of(4_001, &mut sketch, text, 0..4_000);
+    sketch
+}
+
+#[test]
+fn what_was_absorbed_is_written_as_ever() {
+    for (name, text) in [("budget-text", true), ("budget-4", false)] {
+        let written = budget(text).to_bytes().unwrap();
+        let path = path(FORMAT_VERSION, name);
+        if std::env::var_os("UCL_REGENERATE").is_some() {
+            std::fs::write(&path, &written).unwrap();
+        }
+        let golden = std::fs::read(&path).unwrap();
+        assert!(written == golden, "{name}: the format has changed, which makes it a new version");
+        let mut loaded = UclSketch::from_bytes(&golden).unwrap();
+        assert_eq!(loaded.mode(), Mode::Budget);
+        assert!(loaded.query_view().unwrap().absorbed() > 0, "{name}");
+        let mut whole = budget(text);
+        for sketch in [&mut loaded, &mut whole] {
+            insert_of(4_001, sketch, text, 4_000..9_000);
+        }
+        assert!(loaded.to_bytes().unwrap() == whole.to_bytes().unwrap(), "{name}: it goes on in another way");
+    }
+}
+
 /// Every byte of the table, its batch and its mirror is checked or harmless: the result is an error
 /// or a sketch that works.
 #[test]
 fn tampered_tables_are_refused_or_work() {
-    for text in [true, false] {
-        let bytes = sketch(text).to_bytes().unwrap();
+    for (make, text) in [(sketch as fn(bool) -> UclSketch, true), (sketch, false), (budget, true), (budget, false)] {
+        let bytes = make(text).to_bytes().unwrap();
         let mut refused = 0;
         for at in (20..bytes.len()).step_by(7) {
             for flip in [1, 0x80, 0xff] {
