@@ -228,7 +228,7 @@ fn what_is_wrong_with_the_command_line() {
     let folder = Folder::new();
     let failed = |args: &str| folder.run(&format!("eval zipf:1.1:100 {args}")).failed(2);
     insta::assert_snapshot!(failed("--method cm,nope"), @r#"
-    ucl: invalid value 'nope' for '--method <NAME>': there is no method 'nope'; there are ucl-learned, ucl-refined, ucl-lsqr, ucl-lsmr, ucl-omp, ucl-map, ucl-em, ucl-delta, ucl-cm, ucl-exact, flowcache, sample, cm, cu, cs, asketch, elastic, univmon, nitro, lcm, lcs, flowradar, pr, seq, hist, lss, nitro-line, cs-alike, lcs-alike, lcm-trained, lcs-trained, lcm-rnn, lcs-rnn, elastic-sum, exact-map, send-keys, and 'all'
+    ucl: invalid value 'nope' for '--method <NAME>': there is no method 'nope'; there are ucl-learned, ucl-refined, ucl-lsqr, ucl-lsmr, ucl-omp, ucl-map, ucl-em, ucl-delta, ucl-cm, ucl-exact, ucl-budget, flowcache, sample, cm, cu, cs, asketch, elastic, univmon, nitro, lcm, lcs, flowradar, pr, seq, hist, lss, nitro-line, cs-alike, lcs-alike, lcm-trained, lcs-trained, lcm-rnn, lcs-rnn, elastic-sum, exact-map, send-keys, and 'all'
 
     For more information, try '--help'.
     "#);
@@ -311,6 +311,7 @@ fn the_list_of_methods() {
     ucl-delta    UCL-sketch with every epoch decoded on its own by EM, and added up (this project)
     ucl-cm       UCL-sketch answered by the smallest counter: no equations solved (Cormode and Muthukrishnan, J. Algorithms 2005)
     ucl-exact    a mirrored table whose evictions go up the link: every count is exact (this project)
+    ucl-budget   the same while --uplink allows; what does not fit is absorbed by a sketch (this project)
     flowcache    a flow cache of whole keys, least recently used out, whose evictions are sent: exact (what NetFlow and IPFIX exporters do (RFC 7011))
     sample       a uniform sample of the items, sent as whole keys, as many as --uplink allows (what sFlow agents do (RFC 3176))
     cm           Count-Min: 4 rows of 32-bit counters, the smallest one answers (Cormode and Muthukrishnan, J. Algorithms 2005)

@@ -367,7 +367,7 @@ fn notes_that_nobody_reads_stop_no_agent() {
 fn wrong_usage_is_explained() {
     let folder = Folder::with("a.log", "x\n");
     let run = |arguments: &str| folder.run(&format!("agent --to http://127.0.0.1:1 --token t {arguments}")).failed(2);
-    insta::assert_snapshot!(run("--stream a --mode exact a.log"), @"ucl: an agent cannot count in mode exact: it has no room for counts while the collector cannot be reached; leave --mode out");
+    insta::assert_snapshot!(run("--stream a --mode exact a.log"), @"ucl: an agent cannot count in mode exact: it has no room for counts while the collector cannot be reached; leave --mode out, which is exact while it can be");
     insta::assert_snapshot!(run("--stream a --stream b a.log"), @"ucl: with several streams, each needs an input: --stream a=INPUT");
     insta::assert_snapshot!(run("--stream a udp:5"), @r#"ucl: "udp:5": write udp:ADDRESS:PORT or tcp:ADDRESS:PORT, as udp:127.0.0.1:5140"#);
     insta::assert_snapshot!(run("--stream a a.log --format csv:x --weight 0"), @"ucl: weight `0` does not fit format `csv:x`: give a column name, or a column number from 1 on");
