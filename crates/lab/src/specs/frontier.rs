@@ -3,8 +3,9 @@
 //! Accuracy has three prices: memory on the device that sees the stream, bytes sent, and work on
 //! the server. The figure has one panel for each budget, with the bytes sent per item on the
 //! horizontal axis and the AAE on the vertical one. A line joins the intervals of one mode, from
-//! frequent cuts (right) to rare ones (left); the line of EM joins counter widths. `send-keys`
-//! sends every key and is exact; `exact-map` sends nothing and is exact where it fits.
+//! frequent cuts (right) to rare ones (left); the line of EM joins counter widths, and those of
+//! `ucl-budget` and `sample` the limits that were set. `ucl-exact`, `flowcache` and `send-keys` are
+//! exact; `exact-map` sends nothing and is exact where it fits.
 
 use ucl_sketch::CounterBits;
 
@@ -19,7 +20,7 @@ pub const SPEC: Spec = Spec {
     title: "Accuracy against uplink against memory",
     labels: &[],
     about: "Every mode at intervals of 1,000 to 256,000 items and with counters of 4 to 32 bits. Uplink is every byte that leaves the place where the stream is seen, as really \
-            encoded: keys, carries, heavy slots, snapshots. `send-keys` and `exact-map` are the two ways to make no error, at their prices.",
+            encoded: keys, carries, slots, snapshots. `ucl-budget` and `sample` keep to limits of it. `ucl-exact`, `flowcache`, `send-keys` and `exact-map` make no error, each at its price.",
     jobs,
     present,
 };
@@ -27,6 +28,11 @@ pub const SPEC: Spec = Spec {
 /// The names of the lines.
 const SEND: &str = "send-keys";
 const MAP: &str = "exact-map";
+const EXACT: &str = "ucl-exact";
+const CACHE: &str = "flowcache";
+
+/// Limits of the uplink, in bytes per item.
+const LIMITS: [&str; 7] = ["0.02", "0.05", "0.1", "0.2", "0.4", "0.8", "1.6"];
 
 fn jobs(scope: &Scope) -> Vec<Job> {
     let datasets: Vec<(Dataset, Vec<usize>)> = match scope.extent {
@@ -58,6 +64,13 @@ fn jobs(scope: &Scope) -> Vec<Job> {
                     jobs.push(every(case("ucl-learned"), interval).job());
                     jobs.push(every(case("ucl-refined"), interval).job());
                 }
+                jobs.push(case(EXACT).job());
+                jobs.push(every(case(EXACT), 64_000).job());
+                jobs.push(case(CACHE).job());
+                for limit in scope.extent.choose(&LIMITS[..], &LIMITS[1..5], &LIMITS[2..4]) {
+                    jobs.push(within(case("ucl-budget"), limit).job());
+                    jobs.push(within(case("sample"), limit).job());
+                }
                 for bits in [4, 8, 16, 32] {
                     jobs.push(of_bits(case("ucl-em"), bits).job());
                     if scope.extent == Extent::Full {
@@ -79,6 +92,13 @@ fn every(mut case: Case, interval: u64) -> Case {
     case
 }
 
+/// At a limit of the uplink, in bytes per item.
+fn within(mut case: Case, limit: &str) -> Case {
+    case.more.push(("limit", limit.to_owned()));
+    case.options.uplink = limit.parse().ok();
+    case
+}
+
 fn of_bits(mut case: Case, bits: u32) -> Case {
     case.more.push(("bits", bits.to_string()));
     case.options.counter_bits = CounterBits::new(bits).ok();
@@ -86,21 +106,32 @@ fn of_bits(mut case: Case, bits: u32) -> Case {
 }
 
 /// A line's name and what its points have in common.
-const LINES: [(&str, &str, bool); 4] = [
-    ("delta, by interval", "ucl-delta", true),
-    ("EM at the end, by counter width", "ucl-em", false),
-    ("learned (the paper's), by interval", "ucl-learned", true),
-    ("refined, by interval", "ucl-refined", true),
+const LINES: [(&str, &str, &str); 8] = [
+    ("budget, by limit", "ucl-budget", "limit"),
+    ("exact, by interval: no error", EXACT, "interval"),
+    ("flow cache: no error", CACHE, "method"),
+    ("sample, by limit", "sample", "limit"),
+    ("delta, by interval", "ucl-delta", "interval"),
+    ("EM at the end, by counter width", "ucl-em", "bits"),
+    ("learned (the paper's), by interval", "ucl-learned", "interval"),
+    ("refined, by interval", "ucl-refined", "interval"),
 ];
 
-fn line(here: &[Outcome], name: &str, method: &str, by_interval: bool) -> Line {
-    let label = if by_interval { "interval" } else { "bits" };
-    let other = if by_interval { "bits" } else { "interval" };
+fn line(here: &[Outcome], name: &str, method: &str, label: &str) -> Line {
+    let here: Vec<Outcome> = here.iter().filter(|outcome| outcome.label("method") == method).cloned().collect();
     let point = |value: &str| {
-        let labels = [("method", method), (label, value), (other, "")];
+        // Of what the other lines go by, nothing was set.
+        let others = ["interval", "bits", "limit"].into_iter().filter(|other| *other != label);
+        let mut labels: Vec<(&str, &str)> = others.map(|other| (other, "")).collect();
+        labels.push((label, value));
+        let here = &here;
         Some(Point { x: mean(here, &labels, "uplink_bytes_per_item")?, y: spread(here, &labels, "aae")? })
     };
-    let mut points: Vec<Point> = values(here, label).into_iter().filter_map(point).collect();
+    let mut points: Vec<Point> = values(&here, label).into_iter().filter_map(point).collect();
+    // A single cut, at the end.
+    if label == "interval" {
+        points.extend(point(""));
+    }
     points.sort_by(|a, b| a.x.total_cmp(&b.x));
     Line::new(name, points)
 }
@@ -117,7 +148,7 @@ fn figure(outcomes: &[Outcome], dataset: &str) -> Figure {
     let map = mean(&of("method", MAP), &[], "memory_used").unwrap_or(0.0);
     let panel = |memory: &&str| {
         let here = of("memory", memory);
-        let mut lines: Vec<Line> = LINES.iter().map(|(name, method, by)| line(&here, name, method, *by)).collect();
+        let mut lines: Vec<Line> = LINES.iter().map(|(name, method, by)| line(&here, name, method, by)).collect();
         // No error has no place on a logarithmic axis: it is drawn at the lower edge.
         lines.extend(raw.map(|raw| Line::new("send every key: no error", [Point::at(raw, 0.0)])));
         Panel::lines(format!("AAE (counts), {memory}"), Axis::log("uplink (bytes per item)"), Axis::log(""), lines)
@@ -149,6 +180,7 @@ fn present(outcomes: &[Outcome]) -> Presentation {
             "memory",
             "method",
             "interval",
+            "limit B/item",
             "counter bits",
             "AAE",
             "ARE",
@@ -165,7 +197,7 @@ fn present(outcomes: &[Outcome]) -> Presentation {
                 Table::new(format!("{dataset}-{memory}"), format!("The frontier on {dataset}, {title}"), header);
             let mut seen: Vec<String> = Vec::new();
             for outcome in here.iter().filter(|outcome| outcome.label("memory") == memory) {
-                let labels = ["memory", "method", "interval", "bits"].map(|name| (name, outcome.label(name)));
+                let labels = ["memory", "method", "interval", "bits", "limit"].map(|name| (name, outcome.label(name)));
                 let id = format!("{labels:?}");
                 if !seen.contains(&id) {
                     seen.push(id);
@@ -192,9 +224,11 @@ fn row(outcome: &Outcome, of: impl Fn(&str) -> Option<f64>) -> Vec<Cell> {
     };
     let interval = match (outcome.label("method"), outcome.label("interval")) {
         ("ucl-em", _) => "one snapshot",
+        (EXACT, "") => "one cut",
         (_, interval) => interval,
     };
-    let mut row = vec![Cell::from(memory), outcome.label("method").into(), interval.into()];
+    let limit = outcome.label("limit");
+    let mut row = vec![Cell::from(memory), outcome.label("method").into(), interval.into(), limit.into()];
     let figures = ["counter_bits", "aae", "are", "coverage", "bound_width", "uplink_bytes_per_item"];
     row.extend(figures.map(|figure| Cell::from(of(figure))));
     row.push(of("control_bytes").zip(of("keys")).map(|(bytes, keys)| bytes / keys.max(1.0)).into());
