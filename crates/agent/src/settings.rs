@@ -10,8 +10,8 @@ use ucl_sketch::{BuildError, Config, Device, Epochs, LoadError, ReportRule};
 /// asks its input to wait. A quarter of the spool where that is less.
 pub const MOST_OPEN: usize = 4 << 20;
 
-/// Bytes that a request takes beside its epochs, about: the head of an HTTP request and of its reply,
-/// the reply, and the frames of an encrypted connection.
+/// Bytes that a request takes beside its epochs, about: the head of an HTTP request and of its
+/// reply, the reply, and the frames of an encrypted connection.
 pub const REQUEST_OVERHEAD: u64 = 512;
 
 /// Bytes of a spool that are enough for any sketch. With less, an outage may cost resolution in

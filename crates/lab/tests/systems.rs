@@ -86,7 +86,8 @@ fn a_seed_fixes_everything_but_the_clock() {
     let stream = generated("zipf:1.1:6000:2000");
     for method in registry.methods() {
         let timeless = |seed| {
-            // A mirrored table counts its coder and models too, and a budget has a sketch beside it.
+            // A mirrored table counts its coder and models too, and a budget has a sketch beside
+            // it.
             let budget = match method.name {
                 "ucl-budget" => 8 << 10,
                 "ucl-exact" => 4 << 10,

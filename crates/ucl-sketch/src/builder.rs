@@ -314,8 +314,8 @@ impl<K: Key> Builder<K> {
         self
     }
 
-    /// Sets what may go up the link, in bytes per item, and so [`Mode::Budget`] (default: no limit).
-    /// What does not fit is absorbed by a sketch, and its counts have ranges. The first
+    /// Sets what may go up the link, in bytes per item, and so [`Mode::Budget`] (default: no
+    /// limit). What does not fit is absorbed by a sketch, and its counts have ranges. The first
     /// bytes, about a fifth of the memory, may go up before there are items that allow them.
     ///
     /// ```
@@ -382,8 +382,8 @@ impl<K: Key> Builder<K> {
 
     /// Returns the mode that was asked for, or that goes with the other settings: settings of the
     /// sketch (a shape, counters, a base sketch, a heavy part, a report rule) ask for one that is
-    /// decoded by delta, and a limit of the uplink asks for [`Mode::Budget`]. Without any of them it
-    /// is [`Mode::default`].
+    /// decoded by delta, and a limit of the uplink asks for [`Mode::Budget`]. Without any of them
+    /// it is [`Mode::default`].
     ///
     /// ```
     /// use ucl_sketch::{CounterBits, DecoderKind, Mode, UclSketch};

@@ -24,8 +24,8 @@ pub enum Mode {
     /// Every count is exact: a table holds the frequent keys, and what it evicts goes up the link.
     #[default]
     Exact,
-    /// Every count is exact while the link allows: beyond an allowance of uplink, what the table does
-    /// not hold goes into a sketch, is decoded as by delta, and has a range.
+    /// Every count is exact while the link allows: beyond an allowance of uplink, what the table
+    /// does not hold goes into a sketch, is decoded as by delta, and has a range.
     Budget,
     /// Counts in a linear sketch: it takes what the heavy part evicts, and this decoder recovers
     /// it.

@@ -248,7 +248,8 @@ impl AnyPlane {
         }
     }
 
-    /// Forgets no name while `hold`; and a mirrored table that can be without the link sends nothing.
+    /// Forgets no name while `hold`; and a mirrored table that can be without the link sends
+    /// nothing.
     pub fn hold_names(&mut self, hold: bool) {
         match self {
             Self::K4(plane) => plane.hold_names(hold),

@@ -1,10 +1,10 @@
 //! A data plane whose evictions go up the link while it allows, and into a sketch when it does not.
 //!
 //! The table is that of [`MirroredPlane`](super::MirroredPlane), and the sketch behind it that of
-//! [`DataPlane`](crate::DataPlane). A newcomer that takes a slot is *exported*: the record tells who
-//! it is and what its predecessor had. A newcomer that takes none is *absorbed* by the sketch, and
-//! so is a count that is full while there are no tokens. No slot changes its holder unreported, so
-//! the mirror stays true at no cost.
+//! [`DataPlane`](crate::DataPlane). A newcomer that takes a slot is *exported*: the record tells
+//! who it is and what its predecessor had. A newcomer that takes none is *absorbed* by the sketch,
+//! and so is a count that is full while there are no tokens. No slot changes its holder unreported,
+//! so the mirror stays true at no cost.
 //!
 //! # Who is exported
 //!
@@ -102,8 +102,8 @@ impl<const N: usize> BudgetPlane<N> {
     /// An empty data plane, without a limit.
     ///
     /// # Errors
-    /// If the configuration has no mirrored table with a sketch behind it, or is for keys of another
-    /// size.
+    /// If the configuration has no mirrored table with a sketch behind it, or is for keys of
+    /// another size.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         Self::with_seed(config, HashSeed::new(config.seed))
     }
@@ -271,7 +271,8 @@ impl<const N: usize> BudgetPlane<N> {
 
     /// Whether the full count of a holder goes up.
     fn sends_full(&self) -> bool {
-        // A count that is absorbed in place of a record overflows as many counters: nothing is saved.
+        // A count that is absorbed in place of a record overflows as many counters: nothing is
+        // saved.
         !self.frozen && self.allowance.left(self.totals.items) > 0
     }
 
@@ -409,8 +410,8 @@ impl<const N: usize> BudgetPlane<N> {
         Ok(())
     }
 
-    /// Counts the keys that are exported from now on, so that [`BudgetPlane::room`] can tell when an
-    /// epoch should end.
+    /// Counts the keys that are exported from now on, so that [`BudgetPlane::room`] can tell when
+    /// an epoch should end.
     ///
     /// # Errors
     /// If there is no memory for it.

@@ -251,8 +251,8 @@ impl<const N: usize> MirroredPart<N> {
                     }
                 } else {
                     self.miss(set, tag, weight, out);
-                    // What was read of this set is no longer true. (Of all items, also those before:
-                    // a loop of one length needs no foresight.)
+                    // What was read of this set is no longer true. (Of all items, also those
+                    // before: a loop of one length needs no foresight.)
                     for (way, other) in ways.iter_mut().zip(&sets) {
                         *way |= if *other == set { u32::MAX } else { 0 };
                     }
