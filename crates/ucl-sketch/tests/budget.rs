@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use ucl_sketch::{BuildError, Builder, ByteKey, DecoderKind, Mode, QueryView, Settings, Station, UclSketch};
+use ucl_sketch::{BuildError, Builder, ByteKey, DecoderKind, Mode, QueryView, Settings, Source, Station, UclSketch};
 use ucl_streams::ZipfKeys;
 
 type Keys = Vec<[u8; 4]>;
@@ -127,14 +127,33 @@ fn exact_answers_are_told_from_estimates() {
     let mut estimates = 0;
     for (key, &count) in &truth {
         let answer = view.estimate(key);
-        if answer.source == ucl_sketch::Source::Exact {
+        if answer.source == Source::Exact {
             assert_eq!((answer.estimate, answer.lower, answer.upper), (count, count, count), "{key:?}");
         } else {
             estimates += 1;
         }
     }
     assert!((100..truth.len()).contains(&estimates), "{estimates} of {}", truth.len());
-    assert!(view.all().all(|(_, answer)| answer.source != ucl_sketch::Source::Heavy));
+    assert!(view.all().all(|(_, answer)| answer.source != Source::Heavy));
+}
+
+/// A sketch that was sealed may have absorbed a key that nobody knew then.
+#[test]
+fn nothing_is_exact_that_a_sealed_sketch_may_have() {
+    let mut sketch = builder("16KB").uplink_per_item(0.1).build().unwrap();
+    let keys: Keys = (0..4_000u32).map(u32::to_le_bytes).collect();
+    sketch.insert_batch(&keys).unwrap();
+    sketch.rehash(4).unwrap();
+    // Tokens for a key that nobody knows.
+    sketch.insert_batch(&vec![keys[0]; 100_000]).unwrap();
+    let view = sketch.query_view().unwrap();
+    let unknown = |key: &&[u8; 4]| view.estimate(&key[..]).source == Source::Unknown;
+    let late = *keys.iter().find(unknown).expect("a key that was absorbed");
+    sketch.insert_batch(&[late]).unwrap();
+    let view = sketch.query_view().unwrap();
+    let answer = view.estimate(&late);
+    assert!(answer.lower == 1 && answer.upper >= 2, "{answer:?}");
+    assert_ne!(answer.source, Source::Exact, "{answer:?}");
 }
 
 /// Text, over two machines, with a limit, saved and loaded on both sides.

@@ -61,8 +61,15 @@ impl Answers {
             }
         };
         for sealed in &past.sealed {
-            count.add(sealed.part(key, identity));
-            if matches!(source, Source::Heavy | Source::Exact) && sealed.segment.column_of(key).is_some() {
+            let part = sealed.part(key, identity);
+            count.add(part);
+            let decoded = match source {
+                Source::Heavy => sealed.segment.column_of(key).is_some(),
+                // Also of a key that was not known yet: its sketch may have absorbed it.
+                Source::Exact => part.upper > 0,
+                _ => false,
+            };
+            if decoded {
                 source = Source::Decoded;
             }
         }
