@@ -112,6 +112,9 @@ pub(super) struct Prices {
 }
 
 impl Prices {
+    /// No record takes more.
+    pub const MOST_RECORD: u32 = 16 * 256;
+
     /// At most, before anything was sent: records of so many bits.
     pub fn at_most(record_bits: u32) -> Self {
         Self { record: 16 * record_bits, live: 100, counters: 100 }
@@ -120,7 +123,7 @@ impl Prices {
     /// Records took so many bytes.
     pub fn learn_record(&mut self, records: usize, bytes: u64) {
         if records > 0 {
-            self.record = (bytes * 128 / records as u64).min(16 * 256) as u32;
+            self.record = (bytes * 128 / records as u64).min(Self::MOST_RECORD.into()) as u32;
         }
     }
 

@@ -121,21 +121,21 @@ impl<const N: usize> BudgetPlane<N> {
         part.check_sizes(config)?;
         light.restore(own)?;
         check_names(names.as_ref(), config)?;
-        light.check_counters()?;
         totals.check()?;
+        prices.check()?;
+        let mut plane = Self::new(*config).map_err(|error| Inconsistent(format!("{error}")))?;
+        plane.part.restore(part)?;
         let absorbed = light.sketch_weight;
-        let sum = exported.checked_add(absorbed);
-        ensure(sum.is_some_and(|sum| sum <= totals.weight), || {
-            format!(
-                "what was sent ({exported}) and the sketch ({absorbed}) have more than all items: {}",
-                totals.weight
-            )
+        let live = plane.part.live_weight();
+        let sum = exported.checked_add(absorbed).and_then(|sum| sum.checked_add(live));
+        ensure(sum == Some(totals.weight), || {
+            let weight = totals.weight;
+            format!("{exported} were sent, {absorbed} absorbed and {live} are in the table, of {weight} in all")
         })?;
+        light.check_counters()?;
         ensure(absorbed_before <= absorbed, || format!("a sketch of {absorbed} that had {absorbed_before} before"))?;
         let spent = allowance.spent();
         ensure(spent_before <= spent, || format!("{spent} bytes spent, after {spent_before}"))?;
-        let mut plane = Self::new(*config).map_err(|error| Inconsistent(format!("{error}")))?;
-        plane.part.restore(part)?;
         Ok(Self { light, names, totals, allowance, prices, exported, absorbed_before, spent_before, ..plane })
     }
 
@@ -175,7 +175,20 @@ fn check_names(names: Option<&NamesSent>, config: &Config) -> Result<(), Inconsi
     BloomFilter::check(older, &half)
 }
 
+impl Prices {
+    fn check(&self) -> Result<(), Inconsistent> {
+        let Self { record, live, counters } = *self;
+        let known = record <= Self::MOST_RECORD && live <= 100 && counters <= 100;
+        ensure(known, || format!("a record takes {record}, counts {live}% and counters {counters}% of the most"))
+    }
+}
+
 impl<const N: usize> MirroredPart<N> {
+    /// What the slots have counted since it was sent.
+    fn live_weight(&self) -> u64 {
+        (0..self.table.sets()).flat_map(|set| self.table.standings(set)).map(|slot| slot.count).sum()
+    }
+
     fn restore(&mut self, stored: StoredPart) -> Result<(), Inconsistent> {
         let StoredPart { table, batch, models } = stored;
         models.check_like(&self.models)?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ucl_sketch::state::{FORMAT_VERSION, Section, Summary, mend};
-use ucl_sketch::{Mode, UclSketch};
+use ucl_sketch::{Device, Mode, UclSketch};
 
 use crate::golden::path;
 
@@ -88,6 +88,32 @@ fn what_was_absorbed_is_written_as_ever() {
         }
         assert!(loaded.to_bytes().unwrap() == whole.to_bytes().unwrap(), "{name}: it goes on in another way");
     }
+}
+
+/// The defect: with a table whose counts were more than the stream has left, the price of the next
+/// cut was that of a negative weight.
+#[test]
+fn a_table_with_more_than_the_stream_is_refused() {
+    let builder = UclSketch::builder().memory_bytes(6_144).seed(5).key_bytes(4).uplink_per_item(0.5);
+    let mut device = builder.device().unwrap();
+    let keys: Vec<u8> = (0..1_000u32).flat_map(u32::to_le_bytes).collect();
+    device.insert_batch(4, &keys, None).unwrap();
+    device.cut();
+    let bytes = device.to_bytes();
+    let mut refused = 0;
+    for from in (100..bytes.len() - 400).step_by(100) {
+        let mut damaged = bytes.clone();
+        damaged[from..from + 400].iter_mut().for_each(|byte| *byte |= 0x3f);
+        mend(&mut damaged);
+        match Device::from_bytes(&damaged) {
+            Err(error) => refused += usize::from(error.to_string().contains("in the table")),
+            Ok(mut device) => {
+                device.grant(1 << 20);
+                device.insert_batch(4, &keys, None).unwrap();
+            }
+        }
+    }
+    assert!(refused > 5, "{refused} were refused");
 }
 
 /// Every byte of the table, its batch and its mirror is checked or harmless: the result is an error
