@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ucl_link::{Client, DURATIONS, Name, parse_duration};
-use ucl_sketch::{Bytes, Config, DecoderKind, KeyFormat, Mode, UclSketch};
+use ucl_sketch::plan::WEIGHTED_COUNT_BITS;
+use ucl_sketch::{Bytes, Config, DecoderKind, HeavyKind, KeyFormat, Mode, UclSketch};
 use ucl_streams::{Delimiter, Format, OnError, PacketKey, ReadOptions, Source};
 
 use crate::AgentdError;
@@ -297,7 +298,14 @@ impl Args {
             Some(config) if !config.shape.absorbs() => Mode::Sketch(DecoderKind::Delta),
             _ => Mode::Budget,
         });
+        // A table keeps the sizes that it was begun with.
+        let count_bits = match begun.map(|config| config.shape.heavy) {
+            Some(HeavyKind::Mirrored(table)) => Some(table.count_bits),
+            Some(_) => None,
+            None => self.weight.as_ref().map(|_| WEIGHTED_COUNT_BITS),
+        };
         let builder = UclSketch::builder().memory_bytes(self.memory.0).mode(mode);
+        let builder = count_bits.into_iter().fold(builder, ucl_sketch::Builder::count_bits);
         match keys {
             KeyFormat::Fixed(bytes) => builder.key_bytes(bytes.into()),
             KeyFormat::Digest | KeyFormat::Code(_) => builder,
@@ -326,5 +334,33 @@ mod tests {
         assert!("a/b".parse::<StreamSpec>().is_err());
         assert_eq!((rate("100KB/s"), rate("2MB")), (Ok(102_400), Ok(2 << 20)));
         assert!(rate("0/s").is_err() && rate("fast").is_err());
+    }
+
+    #[test]
+    fn a_table_for_weights_stays_one() {
+        use clap::Parser;
+
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: Args,
+        }
+        let line = |more: &[&str]| {
+            let line = ["agent", "--to", "http://127.0.0.1:7070", "--stream", "a", "-"];
+            Line::parse_from(line.iter().chain(more)).args
+        };
+        let count_bits = |more: &[&str], begun: Option<&Config>| {
+            let (config, _) = line(more).builder(KeyFormat::Digest, begun).plan().unwrap();
+            let HeavyKind::Mirrored(table) = config.shape.heavy else { panic!("{config:?}") };
+            (config, table.count_bits)
+        };
+        let weight = &["--weight", "bytes"][..];
+        let (plain, bits) = count_bits(&[], None);
+        assert_eq!(bits, 6);
+        let (weighted, bits) = count_bits(weight, None);
+        assert_eq!(bits, WEIGHTED_COUNT_BITS);
+        for (begun, more) in [(plain, weight), (weighted, &[])] {
+            assert_eq!(count_bits(more, Some(&begun)).0.shape, begun.shape, "what was begun goes on");
+        }
     }
 }

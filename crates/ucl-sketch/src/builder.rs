@@ -307,8 +307,11 @@ impl<K: Key> Builder<K> {
         self
     }
 
-    /// Sets the number of bits of a count in the table of [`Mode::Exact`] (default: 6): more for
-    /// items that weigh much.
+    /// Sets the number of bits of a count in the table of [`Mode::Exact`] and [`Mode::Budget`]
+    /// (default: 6): more for items that weigh much
+    /// ([`plan::WEIGHTED_COUNT_BITS`](crate::plan::WEIGHTED_COUNT_BITS)). The counters that absorb
+    /// what the link does not take are wider then, too: what they cannot hold is sent at once, and
+    /// keeps to no limit.
     pub fn count_bits(mut self, bits: u8) -> Self {
         self.count_bits = Some(bits);
         self

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ucl_sketch::plan::WEIGHTED_COUNT_BITS;
 use ucl_sketch::{
     Base, Builder, Bytes, CounterBits, DecoderKind, Epochs, Fallback, HeavyKind, KeyFormat, Mode, QueryView,
     ReportRule, Seed, UclSketch, random_seed,
@@ -573,6 +574,9 @@ fn build(
     };
     if let KeyFormat::Fixed(bytes) = keys {
         builder = builder.key_bytes(bytes.into());
+    }
+    if args.input.weight.is_some() {
+        builder = builder.count_bits(WEIGHTED_COUNT_BITS);
     }
     if let Some(keys) = args.expected_keys {
         builder = builder.expected_keys(keys);

@@ -152,9 +152,61 @@ pub(super) fn entropy(counts: &[u32]) -> u64 {
     (nats / core::f64::consts::LN_2 / 8.0) as u64 + 1
 }
 
+/// How often which counts of slots are there.
+pub(super) struct CountSizes {
+    counts: [u32; 256],
+    /// Bits of wide counts that no model foretells.
+    raw_bits: u64,
+}
+
+impl Default for CountSizes {
+    fn default() -> Self {
+        Self { counts: [0; 256], raw_bits: 0 }
+    }
+}
+
+impl CountSizes {
+    /// Counts below this are told apart; of those above, what the model of counts sees: their
+    /// lengths, and the two bits after the first.
+    const NARROW: u64 = 128;
+
+    /// Adds a count of at most 20 bits.
+    pub fn add(&mut self, count: u64) {
+        if count < Self::NARROW {
+            self.counts[count as usize] += 1;
+            return;
+        }
+        let raw_bits = u64::from(count.ilog2() - 2);
+        let size = 4 * (raw_bits - 5) + (count >> raw_bits & 3);
+        self.counts[(Self::NARROW + size) as usize % 256] += 1;
+        self.raw_bits += raw_bits;
+    }
+
+    /// The bytes that all of them take.
+    pub fn bytes(&self) -> u64 {
+        entropy(&self.counts) + self.raw_bits / 8
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The defect: all counts from 255 on were one, and cost nothing.
+    #[test]
+    fn wide_counts_have_a_price() {
+        let size = |counts: &[u64]| {
+            let mut sizes = CountSizes::default();
+            counts.iter().for_each(|&count| sizes.add(count));
+            sizes.bytes()
+        };
+        assert_eq!(size(&[127; 1_000]), 1);
+        // Their length and two bits are foreseen, eleven bits are not.
+        assert_eq!(size(&[9_000; 1_000]), 1 + 11 * 1_000 / 8);
+        assert_eq!(size(&[(1 << 20) - 1; 8]), 1 + 17);
+        let spread: std::vec::Vec<u64> = (0..1 << 14).collect();
+        assert_eq!(size(&spread).div_ceil(100), (14u64 << 14 >> 3).div_ceil(100), "of 14 bits each");
+    }
 
     #[test]
     fn tokens_are_earned_granted_and_spent() {

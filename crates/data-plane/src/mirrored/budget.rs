@@ -26,7 +26,7 @@
 //! When the sketch is as full as can be decoded, but cuts have no more of the allowance than
 //! exports: the counters of keys without names tell nothing. The epoch goes on until then.
 
-use super::allowance::{Allowance, Prices, entropy, entropy_bound};
+use super::allowance::{Allowance, CountSizes, Prices, entropy, entropy_bound};
 use super::code::Tag;
 use super::names::NamesSent;
 use super::plane::{FRAME_BYTES, check_change, table_of};
@@ -222,12 +222,11 @@ impl<const N: usize> BudgetPlane<N> {
     #[inline(never)]
     fn learn_prices(&mut self, records: usize, bytes: u64) {
         self.prices.learn_record(records, bytes);
-        let mut counts = [0u32; 256];
+        let mut sizes = CountSizes::default();
         for set in 0..self.part.table.sets() {
-            // Wide counts share what is left of the last entry.
-            self.part.table.standings(set).iter().for_each(|slot| counts[slot.count.min(255) as usize] += 1);
+            self.part.table.standings(set).iter().for_each(|slot| sizes.add(slot.count));
         }
-        self.prices.live = Prices::share(entropy(&counts), self.live_bound());
+        self.prices.live = Prices::share(sizes.bytes(), self.live_bound());
         self.prices.counters = Prices::share(counters_bytes(&self.light.counters.words()), self.counters_bound());
     }
 
@@ -269,11 +268,20 @@ impl<const N: usize> BudgetPlane<N> {
         self.allowance.is_unlimited() || since >= EXPORTS_PER_CUT * self.reserve()
     }
 
+    /// Whether a full count is absorbed without a counter that overflows. If one does, that takes as
+    /// much as a record: nothing is saved.
+    fn absorbs_full(&self) -> bool {
+        let shape = &self.light.config.shape;
+        u64::from(shape.rows) << self.part.shape().count_bits >> shape.counter_bits.bits() == 0
+    }
+
     /// Whether the full count of a holder goes up.
     fn sends_full(&self) -> bool {
-        // A count that is absorbed in place of a record overflows as many counters: nothing is
-        // saved.
-        !self.frozen && self.allowance.left(self.totals.items) > 0
+        if self.frozen || self.allowance.is_unlimited() {
+            return !self.frozen;
+        }
+        let left = if self.absorbs_full() { self.free() } else { self.allowance.left(self.totals.items) };
+        left > 0
     }
 
     /// Whether a newcomer is exported.
@@ -281,8 +289,9 @@ impl<const N: usize> BudgetPlane<N> {
         if self.frozen || self.allowance.is_unlimited() {
             return !self.frozen;
         }
-        let free = self.free();
         let ample = i64::from(self.part.shape().buffer);
+        // Full counts of those who have a slot come first.
+        let free = self.free().saturating_sub(if self.absorbs_full() { ample / 4 } else { 0 });
         if free <= 0 || free >= ample {
             return free > 0;
         }

@@ -1,7 +1,7 @@
 //! Changes in mid-stream.
 
 use ucl_control_plane::{Fault, SettingsError};
-use ucl_data_plane::{Config, ConfigError, Shape};
+use ucl_data_plane::{Config, ConfigError, HeavyKind, Shape};
 use ucl_wire::{WireError, check_config};
 
 use super::UclSketch;
@@ -118,7 +118,9 @@ impl<K: Key> UclSketch<K> {
                 let interval = self.interval();
                 let rule = Some(config.rule);
                 let (base, heavy) = (config.shape.base, config.shape.heavy);
-                plan(mode, Request { memory, keys, base, heavy, interval, rule, ..Request::default() })?.shape
+                let count_bits = if let HeavyKind::Mirrored(table) = heavy { Some(table.count_bits) } else { None };
+                plan(mode, Request { memory, keys, base, heavy, interval, rule, count_bits, ..Request::default() })?
+                    .shape
             }
         };
         self.change(Config { shape, ..config })
