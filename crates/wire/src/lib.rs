@@ -27,7 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Version 4
+//! # Version 5
 //!
 //! ```text
 //! message  = "UC" version kind varint(length) header payload crc32        little-endian throughout
@@ -41,7 +41,8 @@
 //! ```
 //! What a mirrored table sends (kind 5) is framed piece by piece ([`ExportFrames`]).
 //!
-//! Older versions are still read. Version 3 had no mirrored table. Versions 1 and 2 had seeds of 64
+//! Older versions are still read. Version 4 wrote names as one block of bytes, and version 3 had no
+//! mirrored table. Versions 1 and 2 had seeds of 64
 //! bits for other hash functions, and version 1 had no FlowRadar and no heavy part but the paper's.
 //!
 //! Every list is a block of byte symbols, raw, constant or entropy-coded, with its own frequency
@@ -124,7 +125,7 @@ pub fn check_config(config: &ucl_data_plane::Config) -> Result<(), WireError> {
 }
 
 /// The version of the format that is written.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 5;
 
 /// Counters of the largest sketch that a reader takes unless told otherwise
 /// ([`Receiver::with_counter_limit`]): a hostile configuration makes it allocate 128 MiB, no more.

@@ -230,7 +230,7 @@ impl<'a> Opened<'a> {
                 segment::check(config)?;
                 segment::check_counters(config, most_counters)?;
                 Message::Reports(EpochReports {
-                    keys: Keys::read(reader, config)?,
+                    keys: Keys::read(reader, config, self.version)?,
                     carries: carries::read(reader, config)?,
                     slots: Slots::read(reader, config)?,
                     cut: match kind {

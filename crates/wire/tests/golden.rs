@@ -201,9 +201,20 @@ fn a_table_is_written_as_ever() {
         std::fs::write(&path, to_hex(&written)).unwrap();
     }
     assert_eq!(to_hex(&written), std::fs::read_to_string(path).unwrap());
+}
+
+#[test]
+fn a_table_of_every_version_is_read_as_ever() {
+    for version in 4..=VERSION {
+        let messages = from_hex(&std::fs::read_to_string(path(version, "table")).unwrap());
+        read_table(&messages);
+    }
+}
+
+fn read_table(messages: &[Vec<u8>]) {
     let mut receiver = Receiver::new(300);
     let (mut exports, mut names) = (0, 0);
-    for message in &written {
+    for message in messages {
         match receiver.receive(message).unwrap() {
             Message::Export(_) => exports += 1,
             Message::Reports(reports) => names += reports.keys.len(),

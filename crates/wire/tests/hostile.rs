@@ -233,8 +233,8 @@ fn errors_say_what_to_do() {
     drop(Encoder::new(1, paper(), |message: &[u8]| open = message.to_vec()).unwrap());
     let error = |bytes: &[u8]| decode_message(bytes, None).unwrap_err().to_string();
     let mut newer = open.clone();
-    newer[2] = 5;
-    assert_eq!(error(&newer), "the message has version 5, but this reader knows versions up to 4: update it");
+    newer[2] = 6;
+    assert_eq!(error(&newer), "the message has version 6, but this reader knows versions up to 5: update it");
     assert_eq!(error(b"GET / HTTP/1.1"), "a message starts with the bytes 55 43, not [47, 45]");
     assert_eq!(error(&open[..9]), format!("message needs {} bytes, but 4 are left", open.len() - 9));
     let twice = [open.clone(), open.clone()].concat();

@@ -1,7 +1,7 @@
 //! Reported keys, in the order of the reports.
 //!
 //! On the wire: their number; a block of flags; keys of one size as byte columns; keys of any
-//! length as lengths and one block of text. A long key's digest follows from the key and the
+//! length as lengths and one [`text`]. A long key's digest follows from the key and the
 //! segment's seed: it travels only where it does not.
 
 use alloc::vec::Vec;
@@ -11,8 +11,8 @@ use ucl_data_plane::{Config, HashSeed, KeyFlags, KeyFormat, KeyRef, MAX_KEY_BYTE
 use super::{MAX_COLLECTED, read_count, read_rows, write_rows};
 use crate::WireError;
 use crate::bytes::{Reader, put_varint};
-use crate::entropy::block;
 use crate::entropy::values::{self, Scratch};
+use crate::entropy::{block, text};
 
 const HOT: u8 = 1;
 const STALE: u8 = 2;
@@ -196,12 +196,12 @@ impl Keys {
         }
         block::write(&flags, 4, &mut scratch.words, out);
         values::write(self.lengths.iter().map(|&length| length.into()), scratch, out);
-        block::write(&self.text, 8, &mut scratch.words, out);
+        text::write(&self.text, scratch, out);
         // Digests are as random as bytes get: as they are.
         out.extend_from_slice(&digests);
     }
 
-    pub(crate) fn read(reader: &mut Reader<'_>, config: &Config) -> Result<Self, WireError> {
+    pub(crate) fn read(reader: &mut Reader<'_>, config: &Config, version: u8) -> Result<Self, WireError> {
         let mut keys = Self::new(config.keys);
         let n = read_count(reader, "keys", config.keys.slot_bytes())?;
         if n == 0 {
@@ -227,7 +227,10 @@ impl Keys {
             let most = MAX_COLLECTED as u64;
             return Err(WireError::TooLarge { what: "bytes of long keys", value, most });
         }
-        let text = block::read(reader, total, 8, "long keys")?;
+        let text = match version {
+            ..=4 => block::read(reader, total, 8, "long keys")?,
+            _ => text::read(reader, total, "long keys")?,
+        };
 
         let digest_key = HashSeed::new(config.seed).digest_key();
         let mut lengths = lengths.into_iter();
