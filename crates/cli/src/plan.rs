@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use ucl_lab::Row;
-use ucl_lab::predict::{Mode, Scenario};
+use ucl_lab::predict::{Candidate, Scenario};
 use ucl_sketch::{Bytes, KeyFormat};
 
 use crate::fail::Usage;
@@ -37,6 +37,11 @@ pub struct Args {
     /// Skew of the generated stream: 0 if all keys are equally frequent, 1.5 if a few dominate.
     #[arg(long, value_name = "SKEW", default_value_t = 1.0, value_parser = skew)]
     skew: f64,
+
+    /// Bytes per item that may go up the link, for mode budget [default: a half and a quarter of
+    /// what mode exact sends].
+    #[arg(long, value_name = "BYTES", value_parser = crate::count::values::bytes_per_item)]
+    uplink: Option<f64>,
 
     /// Number of training epochs, for the modes learned and refined.
     #[arg(long, value_name = "N", default_value_t = 30)]
@@ -83,12 +88,18 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let spinner = Spinner::new();
     spinner.say("generating a stream");
     let stream = scenario.stream();
-    let mut lines = Vec::new();
-    for mode in
-        Mode::all().into_iter().filter(|mode| mode.epochs.interval().is_none_or(|interval| interval < scenario.items))
-    {
-        spinner.say(format!("trying {}", mode.method));
-        lines.push(Line::new(mode, scenario.predict(&stream, mode)?));
+    let fits = |candidate: &Candidate| candidate.epochs.interval().is_none_or(|interval| interval < scenario.items);
+    let (exact, others): (Vec<_>, Vec<_>) =
+        Candidate::unlimited().into_iter().filter(fits).partition(|candidate| candidate.method == "ucl-exact");
+    let predict = |candidate: Candidate| {
+        spinner.say(format!("trying {}", candidate.method));
+        Ok::<_, anyhow::Error>(Line::new(candidate, scenario.predict(&stream, candidate)?))
+    };
+    let mut lines = exact.into_iter().map(predict).collect::<Result<Vec<Line>, _>>()?;
+    let sent = lines.first().and_then(|exact| exact.uplink_bytes_per_item);
+    let limits = args.uplink.map_or(sent.map_or(Vec::new(), shares), |limit| vec![limit]);
+    for candidate in limits.into_iter().map(Candidate::within).chain(others) {
+        lines.push(predict(candidate)?);
     }
     spinner.clear();
     // A table needs more than the smallest sketch does.
@@ -103,6 +114,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     show::print(text(&lines, &scenario, stream.truth().distinct() as u64))
 }
 
+/// Returns a half and a quarter of an uplink, with two digits, as people type them.
+fn shares(sent: f64) -> Vec<f64> {
+    [2.0, 4.0].map(|part| format!("{:.1e}", sent / part).parse().expect("a number as printed")).to_vec()
+}
+
 /// One mode's prediction.
 #[derive(Serialize)]
 struct Line {
@@ -110,6 +126,9 @@ struct Line {
     /// "by load", "every N items" or "none".
     epochs: String,
     interval: Option<u64>,
+    /// Limit of the uplink, in bytes per item.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<f64>,
     /// Bytes used on the device that sees the stream.
     memory: usize,
     slots: Option<u64>,
@@ -131,12 +150,13 @@ struct Line {
 }
 
 impl Line {
-    fn new(mode: Mode, row: Row) -> Self {
+    fn new(candidate: Candidate, row: Row) -> Self {
         let size = |name: &str| row.shape.get(name).copied();
         Self {
-            mode: mode.method.trim_start_matches("ucl-").to_owned(),
-            epochs: mode.epochs.to_string(),
-            interval: mode.epochs.interval(),
+            mode: candidate.method.trim_start_matches("ucl-").to_owned(),
+            epochs: candidate.epochs.to_string(),
+            interval: candidate.epochs.interval(),
+            limit: candidate.uplink,
             memory: row.memory_used.unwrap_or(row.memory_budget),
             slots: size("slots"),
             rows: size("rows"),
@@ -152,6 +172,13 @@ impl Line {
             error: row.error,
         }
     }
+
+    /// Returns what to set for this mode.
+    fn setting(&self) -> Option<String> {
+        let interval = self.interval.map(|items| format!("every {}", show::count(items)));
+        let limit = || self.limit.map(|limit| format!("uplink {limit}"));
+        interval.or_else(limit).or_else(|| (self.epochs == "by load").then(|| self.epochs.clone()))
+    }
 }
 
 fn text(lines: &[Line], scenario: &Scenario, distinct: u64) -> String {
@@ -160,7 +187,7 @@ fn text(lines: &[Line], scenario: &Scenario, distinct: u64) -> String {
         let counters = line.rows.zip(line.width).zip(line.counter_bits);
         vec![
             line.mode.clone(),
-            dash(line.interval.map(show::count).or((line.epochs == "by load").then(|| line.epochs.clone()))),
+            dash(line.setting()),
             show::bytes(line.memory),
             dash(line.slots.map(show::count)),
             dash(counters.map(|((rows, width), bits)| format!("{rows}×{} of {bits} bits", show::count(width)))),
@@ -175,8 +202,8 @@ fn text(lines: &[Line], scenario: &Scenario, distinct: u64) -> String {
         ]
     };
     let header =
-        ["mode", "cut every", "memory", "slots", "counters", "filter", "coverage", "AAE", "ARE", "uplink B/item"];
-    let right = [false, true, true, true, true, true, true, true, true, true];
+        ["mode", "setting", "memory", "slots", "counters", "filter", "coverage", "AAE", "ARE", "uplink B/item"];
+    let right = [false, false, true, true, true, true, true, true, true, true];
     let table = show::table(&header, &right, lines.iter().map(cells));
     let Scenario { items, skew, epochs, memory, .. } = *scenario;
     let items = show::count(items);
@@ -188,7 +215,8 @@ fn text(lines: &[Line], scenario: &Scenario, distinct: u64) -> String {
         "{table}{failed}\n\
          Coverage, errors and uplink were measured on a generated stream: {items} items over {distinct} keys, Zipf\n\
          distribution with skew {skew}. The modes learned and refined trained for {epochs} epochs.\n\
-         To run a mode: ucl count --mode MODE --interval ITEMS --memory SIZE --expected-keys N\n\
+         To run a mode: ucl count --mode MODE --memory SIZE --expected-keys N, and --interval ITEMS for\n\
+         \"every\", --uplink BYTES for \"uplink\"\n\
          {advice}\n"
     )
 }
@@ -231,11 +259,12 @@ fn advice(lines: &[Line], memory: usize) -> String {
     }
 }
 
-/// A mode with its interval.
+/// A mode with its setting.
 fn described(line: &Line) -> String {
-    match line.interval {
-        None => line.mode.clone(),
-        Some(items) => format!("{} every {} items", line.mode, show::count(items)),
+    match (line.interval, line.limit) {
+        (Some(items), _) => format!("{} every {} items", line.mode, show::count(items)),
+        (None, Some(limit)) => format!("{} with --uplink {limit}", line.mode),
+        (None, None) => line.mode.clone(),
     }
 }
 
@@ -252,6 +281,7 @@ mod tests {
             mode: mode.to_owned(),
             epochs: epochs.to_string(),
             interval: epochs.interval(),
+            limit: None,
             memory,
             slots: sketch,
             rows: sketch,
@@ -280,6 +310,10 @@ mod tests {
         let told = advice(&lines, 65_536);
         assert!(told.starts_with("Use exact if the link can carry 0.4") && told.contains("use em: it"), "{told}");
         assert_eq!(advice(&lines, 400_000), "Use a hash map: it is exact, and takes 391KB for all keys.");
+        lines.push(Line { limit: Some(0.2), ..line("budget", 60_000, 1.1, Some(0.19)) });
+        let told = advice(&lines, 65_536);
+        assert!(told.contains("use budget with --uplink 0.2: it"), "{told}");
+        lines.pop();
         // At half of it or below, the smallest error counts.
         lines.push(line("learned", 60_000, 0.9, Some(0.2)));
         assert!(advice(&lines, 65_536).contains("use learned: it"), "{}", advice(&lines, 65_536));

@@ -18,13 +18,13 @@ use crate::system::Options;
 /// Expected stream and memory budget.
 ///
 /// ```
-/// use ucl_lab::predict::{Mode, Scenario};
+/// use ucl_lab::predict::{Candidate, Scenario};
 /// use ucl_sketch::{Epochs, KeyFormat};
 ///
 /// let scenario = Scenario { items: 40_000, ..Scenario::new(16 << 10, KeyFormat::Fixed(13), 5_000) };
 /// let stream = scenario.stream();
 /// assert!((4_000..6_000).contains(&stream.truth().distinct()));
-/// let row = scenario.predict(&stream, Mode { method: "ucl-delta", epochs: Epochs::ByLoad })?;
+/// let row = scenario.predict(&stream, Candidate::new("ucl-delta", Epochs::ByLoad))?;
 /// assert!(row.aae.unwrap() < 1.0 && row.uplink_bytes_per_item.unwrap() < 13.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -46,27 +46,39 @@ pub struct Scenario {
     pub seed: u64,
 }
 
-/// Mode of the sketch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mode {
+/// Mode of the sketch, and what is set in it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
     /// Name of the method, as in `ucl methods`.
     pub method: &'static str,
     /// Rule for when epochs end.
     pub epochs: Epochs,
+    /// Limit of the uplink in bytes per item, for `ucl-budget`.
+    pub uplink: Option<f64>,
 }
 
-impl Mode {
-    /// Returns the modes to choose from: exact without cuts and with some, delta by load and at
-    /// several intervals, one snapshot, the paper's, and two without a sketch.
-    pub fn all() -> Vec<Self> {
-        let exact = [Epochs::Open, Epochs::Every(64_000)].map(|epochs| Self { method: "ucl-exact", epochs });
+impl Candidate {
+    /// Creates a candidate without a limit of the uplink.
+    pub fn new(method: &'static str, epochs: Epochs) -> Self {
+        Self { method, epochs, uplink: None }
+    }
+
+    /// Returns the candidates that have no limit of the uplink: exact without cuts and with some,
+    /// delta by load and at several intervals, one snapshot, the paper's, and two without a sketch.
+    pub fn unlimited() -> Vec<Self> {
+        let exact = [Epochs::Open, Epochs::Every(64_000)].map(|epochs| Self::new("ucl-exact", epochs));
         let delta = [1_000, 4_000, 16_000, 64_000, 256_000].map(Epochs::Every);
-        let delta = [Epochs::ByLoad].into_iter().chain(delta).map(|epochs| Self { method: "ucl-delta", epochs });
+        let delta = [Epochs::ByLoad].into_iter().chain(delta).map(|epochs| Self::new("ucl-delta", epochs));
         let paper = Epochs::Every(1_000);
         let others = [("ucl-em", Epochs::Open), ("ucl-learned", paper), ("ucl-refined", paper)];
-        let others = others.map(|(method, epochs)| Self { method, epochs });
-        let without = ["send-keys", "exact-map"].map(|method| Self { method, epochs: Epochs::Open });
+        let others = others.map(|(method, epochs)| Self::new(method, epochs));
+        let without = ["send-keys", "exact-map"].map(|method| Self::new(method, Epochs::Open));
         exact.into_iter().chain(delta).chain(others).chain(without).collect()
+    }
+
+    /// Creates a candidate that keeps to this limit of the uplink, in bytes per item.
+    pub fn within(uplink: f64) -> Self {
+        Self { uplink: Some(uplink), ..Self::new("ucl-budget", Epochs::Open) }
     }
 }
 
@@ -99,16 +111,21 @@ impl Scenario {
         stream
     }
 
-    /// Runs a mode on the generated stream.
-    pub fn predict(&self, stream: &Recording, mode: Mode) -> Result<Row, UnknownMethod> {
+    /// Runs a candidate on the generated stream.
+    ///
+    /// # Errors
+    /// If there is no method of this name.
+    pub fn predict(&self, stream: &Recording, candidate: Candidate) -> Result<Row, UnknownMethod> {
+        let Candidate { method, epochs, uplink } = candidate;
         let options = Options {
-            interval: (mode.epochs != Epochs::ByLoad).then_some(mode.epochs.interval()),
+            interval: (epochs != Epochs::ByLoad).then_some(epochs.interval()),
+            uplink,
             expected_keys: Some(self.expected_keys),
             epochs: Some(self.epochs),
             ..Options::default()
         };
         let registry = MethodRegistry::standard();
-        Ok(measure_accuracy(registry.find(mode.method)?, stream, self.memory, self.seed, &options).row)
+        Ok(measure_accuracy(registry.find(method)?, stream, self.memory, self.seed, &options).row)
     }
 }
 
@@ -162,13 +179,17 @@ mod tests {
     }
 
     #[test]
-    fn every_mode_has_a_row() {
+    fn every_candidate_has_a_row() {
         let scenario = Scenario { items: 8_000, epochs: 1, ..Scenario::new(16 << 10, KeyFormat::Fixed(4), 1_000) };
         let stream = scenario.stream();
-        for mode in Mode::all() {
-            let row = scenario.predict(&stream, mode).unwrap();
-            assert_eq!(row.error, None, "{mode:?}");
+        let limit = 0.5;
+        for candidate in Candidate::unlimited().into_iter().chain([Candidate::within(limit)]) {
+            let row = scenario.predict(&stream, candidate).unwrap();
+            assert_eq!(row.error, None, "{candidate:?}");
             assert!(row.aae.is_some());
+            // And the first bytes, before there are items that allow them.
+            let most = candidate.uplink.map(|limit| limit + 0.3 * 16_384.0 / 8_000.0);
+            assert!(most.is_none_or(|most| row.uplink_bytes_per_item.unwrap() < most), "{row:?}");
         }
     }
 }

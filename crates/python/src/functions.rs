@@ -9,7 +9,7 @@ use arrow_array::{ArrayRef, LargeStringArray, RecordBatch, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use ucl_lab::experiment::measure_accuracy;
-use ucl_lab::predict::{Mode, Scenario};
+use ucl_lab::predict::{Candidate, Scenario};
 use ucl_lab::{MethodRegistry, Recording, Row};
 use ucl_sketch::{Epochs, KeyFormat, UclSketch};
 use ucl_streams::{BatchBuf, Format, OnError, ReadOptions, Source, Wanted, expand, read};
@@ -64,8 +64,8 @@ pub fn plan(
     interrupt::long(py, move |stop| {
         let stream = scenario.stream();
         run(&methods, &[memory], stop, |method, _| {
-            let planned = Mode::all().into_iter().find(|mode| mode.method == method);
-            Ok(scenario.predict(&stream, planned.unwrap_or(Mode { method, epochs: Epochs::Open }))?)
+            let planned = Candidate::unlimited().into_iter().find(|candidate| candidate.method == method);
+            Ok(scenario.predict(&stream, planned.unwrap_or(Candidate::new(method, Epochs::Open)))?)
         })
     })
 }

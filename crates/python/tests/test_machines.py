@@ -348,7 +348,7 @@ def test_wrong_keys_count_nothing(server: Server, make: Callable[..., ucl.Agent]
     ("options", "error", "words"),
     [
         ({"to": "collector:7070"}, ValueError, "is not the address of a collector"),
-        ({"token": "two words"}, ValueError, "the token has spaces"),
+        ({"token": "two words"}, ValueError, "the token has a space"),
         ({"stream": "a/b"}, ValueError, '"a/b" is not a name'),
         ({"tenant": ""}, ValueError, "is not a name"),
         ({"mode": "magic"}, ValueError, "there is no mode 'magic'"),
