@@ -71,6 +71,11 @@ impl Held {
         let sum = &mut self.0[at.0 as usize];
         *sum = sum.wrapping_add(times);
     }
+
+    /// Bytes that the carries take.
+    fn price(&self) -> u64 {
+        self.0.iter().filter(|&&times| times != 0).count() as u64 * AnyPlane::CARRY_BYTES
+    }
 }
 
 /// Sends reports to the encoder, except carries that are held back.
@@ -239,7 +244,7 @@ impl Device {
     /// Returns false if [`Device::cut`] would send more than what may go up the link now, in
     /// [`Mode::Budget`](crate::Mode::Budget).
     pub fn affords_cut(&self) -> bool {
-        self.plane.affords_cut()
+        self.plane.affords_cut(self.held.as_ref().map_or(0, Held::price))
     }
 
     /// What may go up the link, in [`Mode::Budget`](crate::Mode::Budget).
@@ -262,7 +267,9 @@ impl Device {
         self.plane.hold_names(hold);
         match (hold, self.held.take()) {
             (true, held) => self.held = Some(held.unwrap_or_default()),
-            (false, Some(Held(carries))) => {
+            (false, Some(held)) => {
+                self.plane.spend(held.price());
+                let Held(carries) = held;
                 for (at, times) in (0..).zip(carries).filter(|&(_, times)| times != 0) {
                     self.encoder.report(Report::Carry { at: CounterIndex(at), times });
                 }

@@ -175,13 +175,17 @@ impl AnyPlane {
         }
     }
 
-    /// Returns false if a cut takes more than what may go up the link now.
-    pub fn affords_cut(&self) -> bool {
+    /// Bytes of a carry that was held back.
+    pub const CARRY_BYTES: u64 = BudgetPlane::<4>::CARRY_BYTES;
+
+    /// Returns false if a cut, and so many bytes beside it, take more than what may go up the link
+    /// now.
+    pub fn affords_cut(&self, beside: u64) -> bool {
         match self {
-            Self::Budget4(plane) => plane.affords_cut(),
-            Self::Budget13(plane) => plane.affords_cut(),
-            Self::Budget16(plane) => plane.affords_cut(),
-            Self::Budget8(plane) | Self::BudgetCode(plane) => plane.affords_cut(),
+            Self::Budget4(plane) => plane.affords_cut(beside),
+            Self::Budget13(plane) => plane.affords_cut(beside),
+            Self::Budget16(plane) => plane.affords_cut(beside),
+            Self::Budget8(plane) | Self::BudgetCode(plane) => plane.affords_cut(beside),
             _ => true,
         }
     }

@@ -17,6 +17,8 @@ pub(super) struct Link {
     outstanding: Option<u64>,
     not_before: u64,
     window: Option<u64>,
+    /// Epochs with smaller numbers were sent at least once.
+    sent: u64,
     backoff: Backoff,
     /// Times that the largest request is halved: one more when no answer came, one less when one
     /// did. A link that is too slow for a large request may be fast enough for a smaller one.
@@ -55,17 +57,22 @@ impl<S: Storage> Agent<S> {
         }
         let most = self.link.window.unwrap_or(u64::MAX).min(self.settings.request_bytes >> self.link.halvings);
         let mut body = Vec::new();
+        let (mut sent, mut again) = (self.link.sent, 0);
         for entry in self.spool.entries().take_while(|entry| entry.seq < self.committed) {
             if !body.is_empty() && body.len() as u64 + entry.length > most {
                 break;
             }
             body.extend(self.spool.read(&self.storage, entry)?);
+            again += if entry.seq < self.link.sent { entry.length } else { 0 };
+            sent = sent.max(entry.seq + 1);
         }
         if body.is_empty() {
             return Ok(None);
         }
         self.link.requests += 1;
-        self.device.spend(REQUEST_OVERHEAD);
+        self.link.sent = sent;
+        // An epoch is paid where it is counted: once.
+        self.device.spend(REQUEST_OVERHEAD + again);
         self.link.outstanding = Some(self.link.requests);
         Ok(Some(Request { id: self.link.requests, identity: self.identity(), body }))
     }
@@ -156,8 +163,11 @@ impl<S: Storage> Agent<S> {
     fn begin_again(&mut self, now: Now, nonce: u64, unseen: Unseen) -> Result<(), AgentError> {
         let number = self.incarnation.number.saturating_add(1);
         self.incarnation = Incarnation { number, nonce };
+        let spent = self.device.allowance().copied();
         self.device = self.settings.device()?;
-        self.settings.limit(&mut self.device)?;
+        // What was sent remains spent.
+        spent.into_iter().for_each(|allowance| drop(self.device.set_allowance(allowance)));
+        self.link.sent = 0;
         (self.messages, self.message_bytes) = (Vec::new(), 0);
         (self.next_seq, self.previous, self.committed) = (0, 0, 0);
         (self.items_at_cut, self.items_at_checkpoint) = (0, 0);

@@ -65,6 +65,8 @@ pub struct Agent<S> {
     gaps: u64,
     /// Up to when the link has been granted, by the clock that does not jump.
     granted_ms: u64,
+    /// What is left of that, in thousandths of a byte.
+    granted_rest: u16,
 }
 
 /// An epoch as it goes into the spool.
@@ -226,6 +228,7 @@ impl<S: Storage> Agent<S> {
             write_at: 0,
             gaps: 0,
             granted_ms: now.mono_ms,
+            granted_rest: 0,
         };
         agent.settings.limit(&mut agent.device)?;
         agent.look();
@@ -266,7 +269,10 @@ impl<S: Storage> Agent<S> {
         let up_to = |most: u64| most.saturating_sub(self.device.items() - self.items_at_cut);
         match self.settings.epochs {
             Epochs::ByLoad => self.device.room().unwrap_or_else(|| up_to(UNWATCHED)),
-            Epochs::Every(items) => up_to(items),
+            Epochs::Every(items) => match up_to(items) {
+                0 if !self.device.affords_cut() => HELD,
+                room => room,
+            },
             Epochs::Open => u64::MAX,
         }
     }
@@ -309,9 +315,13 @@ impl<S: Storage> Agent<S> {
         }
         self.collect();
         self.grant(now);
-        let due = self.is_full()
-            || (self.has_news() && self.lasted_ms(now) >= self.settings.cut_ms && self.device.affords_cut())
-            || self.message_bytes >= self.settings.most_open();
+        let late = self.has_news() && self.lasted_ms(now) >= self.settings.cut_ms;
+        let affords_cut = self.device.affords_cut();
+        if late && !affords_cut {
+            // Carries would take what is saved for the cut, time and again.
+            self.device.hold(true);
+        }
+        let due = self.is_full() || (late && affords_cut) || self.message_bytes >= self.settings.most_open();
         self.advance_if(due, now)
     }
 
@@ -335,11 +345,10 @@ impl<S: Storage> Agent<S> {
     fn grant(&mut self, now: Now) {
         let Some(rate) = self.settings.uplink_per_second else { return };
         let elapsed = now.mono_ms.saturating_sub(self.granted_ms);
-        let bytes = u128::from(rate) * u128::from(elapsed) / 1_000;
-        if bytes == 0 {
-            return;
-        }
         self.granted_ms = now.mono_ms;
+        let earned = u128::from(rate) * u128::from(elapsed) + u128::from(self.granted_rest);
+        let bytes = earned / 1_000;
+        self.granted_rest = (earned % 1_000) as u16;
         let most = rate.saturating_mul(60).max(self.device.largest_cut() as u64);
         let items = self.device.items();
         let left = self.device.allowance().map_or(0, |allowance| allowance.left(items));

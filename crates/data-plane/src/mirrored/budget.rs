@@ -48,8 +48,6 @@ pub(crate) const FIXED_BYTES: usize = FRAME_BYTES + size_of::<BudgetPlane<4>>() 
 const EXPORT_FRAME: u64 = 36;
 /// Bytes that the frame and the totals of a cut take at most.
 const CUT_FRAME: u64 = 96;
-/// Bytes of a carry, with its place among the counters.
-const CARRY: u64 = 3;
 /// Bytes of a name beside its own.
 const NAME: u64 = 3;
 /// Bits of a record beside the tag: set, way, kind and count.
@@ -99,6 +97,9 @@ pub struct BudgetPlane<const N: usize> {
 }
 
 impl<const N: usize> BudgetPlane<N> {
+    /// Bytes of a carry, with its place among the counters.
+    pub const CARRY_BYTES: u64 = 3;
+
     /// An empty data plane, without a limit.
     ///
     /// # Errors
@@ -181,7 +182,9 @@ impl<const N: usize> BudgetPlane<N> {
     }
 
     /// Freezes the table, or lets it go on: while it is frozen everything that it would send is
-    /// absorbed, whatever the allowance. A data plane that was restored is not frozen.
+    /// absorbed, whatever the allowance. The carries of that time are not debited: who freezes the
+    /// table holds them back, and debits what they take in the end ([`BudgetPlane::CARRY_BYTES`]).
+    /// A data plane that was restored is not frozen.
     pub fn freeze(&mut self, freeze: bool) {
         self.frozen = freeze;
     }
@@ -256,10 +259,11 @@ impl<const N: usize> BudgetPlane<N> {
         self.allowance.left(items).saturating_sub_unsigned(reserve)
     }
 
-    /// Returns true if the allowance has a cut left.
-    pub fn affords_cut(&self) -> bool {
+    /// Returns true if the allowance has a cut left, and so many bytes beside it.
+    pub fn affords_cut(&self, beside: u64) -> bool {
         let left = self.allowance.left(self.totals.items);
-        self.allowance.is_unlimited() || left >= self.reserve().min(i64::MAX as u64) as i64
+        let price = self.reserve().saturating_add(beside);
+        self.allowance.is_unlimited() || left >= price.min(i64::MAX as u64) as i64
     }
 
     /// Whether exports have had their share since the last cut.
@@ -353,9 +357,10 @@ impl<const N: usize> BudgetPlane<N> {
     }
 
     fn absorb(&mut self, key: &[u8; N], weight: u64, sink: &mut impl ReportSink) {
+        let price = if self.frozen { 0 } else { Self::CARRY_BYTES };
         let allowance = &mut self.allowance;
         self.light.count(self.light.seed.hash(key), weight, &mut |report: Report<'_>| {
-            allowance.debit(CARRY);
+            allowance.debit(price);
             sink.report(report);
         });
     }
@@ -433,7 +438,7 @@ impl<const N: usize> BudgetPlane<N> {
     /// full as it can be decoded, and the allowance has a cut left; until then it goes on.
     pub fn room(&self) -> Option<u64> {
         match self.light.room(1)? {
-            0 if !(self.affords_cut() && self.has_exported()) => Some(LOOK),
+            0 if !(self.affords_cut(0) && self.has_exported()) => Some(LOOK),
             room => Some(room),
         }
     }
