@@ -6,8 +6,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use ucl_data_plane::mirrored::{MirroredPlane, MirroredShape};
-use ucl_data_plane::{Config, KeyFormat, Report, ReportRule, Shape};
+use ucl_data_plane::mirrored::{Allowance, BudgetPlane, MirroredPlane, MirroredShape};
+use ucl_data_plane::{Config, DataPlane, KeyFormat, Report, ReportRule, Shape};
 use ucl_streams::SplitMix64;
 use ucl_wire::{ExportFrames, Header};
 
@@ -76,6 +76,48 @@ fn a_device_keeps_to_its_budget() {
         // What is not allocated: the plane, and the frame that is open.
         let whole = peak + size_of_val(&plane) + size_of::<ExportFrames>();
         assert!(sent > 100_000, "{sent} bytes were sent");
+        assert!(whole <= budget, "{whole} bytes in a budget of {budget}: {}", plane.memory());
+        assert!(plane.memory().total() <= budget && plane.memory().total() > budget * 9 / 10);
+    }
+}
+
+/// The same with a sketch behind the table, for what its limit does not let up the link. Carries
+/// and counters leave as they are.
+#[test]
+fn a_device_with_a_limit_keeps_to_its_budget() {
+    for budget in [8 << 10, 16 << 10, 64 << 10] {
+        let keys = KeyFormat::Fixed(4);
+        let absorbing = |table| Shape::absorbing(table, budget as u32 / 20, 0, 1);
+        let beside = {
+            let any = MirroredShape::within(1 << 20, keys).unwrap();
+            absorbing(any).memory(keys).total() - any.memory(keys) + DataPlane::<4>::KNOWN_KEYS_BYTES
+        };
+        let table = MirroredShape::within(budget - beside, keys).unwrap();
+        let config = Config { keys, shape: absorbing(table), rule: ReportRule::New, seed: 3.into() };
+        let before = HELD.get();
+        PEAK.set(before);
+        let mut plane = BudgetPlane::<4>::new(config).unwrap();
+        plane.watch_load().unwrap();
+        plane.set_allowance(Allowance::per_item(0.3));
+        let mut frames = ExportFrames::new(Header::default());
+        let mut sent = 0;
+        let mut random = SplitMix64::new(1);
+        let mut sink = |report: Report<'_>| {
+            if let Report::Export(piece) = report {
+                frames.write(piece, &mut |bytes| sent += bytes.len());
+            }
+        };
+        for _ in 0..200_000 {
+            let key = random.next_u64() % 20_000 * (random.next_u64() % 3);
+            plane.insert(&(key as u32).to_le_bytes(), 1, &mut sink).unwrap();
+            if plane.room() == Some(0) {
+                plane.cut(&mut sink);
+            }
+        }
+        plane.cut(&mut sink);
+        let peak = (PEAK.get() - before) as usize;
+        let whole = peak + size_of_val(&plane) + size_of::<ExportFrames>();
+        assert!(sent > 10_000 && plane.absorbed() > 10_000, "{sent} bytes, {} absorbed", plane.absorbed());
         assert!(whole <= budget, "{whole} bytes in a budget of {budget}: {}", plane.memory());
         assert!(plane.memory().total() <= budget && plane.memory().total() > budget * 9 / 10);
     }
