@@ -166,7 +166,9 @@ impl<S: Storage> Agent<S> {
         let spent = self.device.allowance().copied();
         self.device = self.settings.device()?;
         // What was sent remains spent.
-        spent.into_iter().for_each(|allowance| drop(self.device.set_allowance(allowance)));
+        if let Some(allowance) = spent {
+            self.device.set_allowance(allowance);
+        }
         self.link.sent = 0;
         (self.messages, self.message_bytes) = (Vec::new(), 0);
         (self.next_seq, self.previous, self.committed) = (0, 0, 0);

@@ -66,8 +66,9 @@ pub fn crowded(answer: &Answer) -> Option<String> {
 /// What the link had no room for.
 pub fn absorbed(answer: &Answer) -> Option<String> {
     let share = 100.0 * answer.absorbed as f64 / answer.total.max(1) as f64;
+    let what = if answer.weight.is_some() { "weight" } else { "items" };
     (answer.absorbed > 0).then(|| {
-        format!("a sketch absorbed {share:.1}% of the items, beyond --uplink: those counts are estimates with ranges")
+        format!("a sketch absorbed {share:.1}% of the {what}, beyond --uplink: those counts are estimates with ranges")
     })
 }
 

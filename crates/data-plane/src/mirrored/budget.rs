@@ -160,10 +160,10 @@ impl<const N: usize> BudgetPlane<N> {
         &self.allowance
     }
 
-    /// Sets what may go up the link from now on. What was spent before is forgotten.
+    /// Sets what may go up the link from now on, and what was spent of it.
     pub fn set_allowance(&mut self, allowance: Allowance) {
         self.allowance = allowance.with_advance(self.advance());
-        self.spent_before = 0;
+        self.spent_before = self.allowance.spent();
     }
 
     /// What a plane may spend before it has earned it.
