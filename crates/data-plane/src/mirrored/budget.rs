@@ -21,6 +21,9 @@
 //! again was measured, and hardly changed the errors for all the memory it took: the counters
 //! already say who is worth it.
 //!
+//! A holder's full count goes up as well. Where the counters take it without an overflow, it keeps
+//! to what is free, like a newcomer; where they do not, absorbing it would save nothing.
+//!
 //! # When an epoch ends
 //!
 //! When the sketch is as full as can be decoded, but cuts have no more of the allowance than
