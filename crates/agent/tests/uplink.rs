@@ -1,8 +1,6 @@
 //! A limit of the uplink: kept over time, and used, whatever the rate, the clock's steps and the
 //! way in which epochs end.
 
-mod common;
-
 use ucl_agent::{Agent, AgentSettings, REQUEST_OVERHEAD};
 use ucl_link::{Envelope, Now, Reply};
 use ucl_sketch::{Epochs, Mode, UclSketch};

@@ -216,9 +216,9 @@ const ABSORBING_SHARE: f64 = 0.2;
 pub const WEIGHTED_COUNT_BITS: u8 = 16;
 
 /// Bits of the counters behind a table whose counts have so many. What a counter cannot hold goes
-/// up the link at once, whatever the limit. (For those packets with 0.2 bytes per item, counts of 6
-/// bits before counters of 8 sent 0.88, and the sketch absorbed nearly all. Counts of 16 bits before
-/// counters of 32 sent 0.193, with about half of the error.)
+/// up the link at once, whatever the limit. (For those packets with 0.2 bytes per item, counts of
+/// 6 bits before counters of 8 sent 0.88, and the sketch absorbed nearly all. Counts of 16 bits
+/// before counters of 32 sent 0.193, with about half of the error.)
 fn absorbing_bits(count_bits: Option<u8>) -> CounterBits {
     match count_bits.unwrap_or(0) {
         0..=8 => CounterBits::B8,

@@ -275,8 +275,8 @@ impl<const N: usize> BudgetPlane<N> {
         self.allowance.is_unlimited() || since >= EXPORTS_PER_CUT * self.reserve()
     }
 
-    /// Whether a full count is absorbed without a counter that overflows. If one does, that takes as
-    /// much as a record: nothing is saved.
+    /// Whether a full count is absorbed without a counter that overflows. If one does, that takes
+    /// as much as a record: nothing is saved.
     fn absorbs_full(&self) -> bool {
         let shape = &self.light.config.shape;
         u64::from(shape.rows) << self.part.shape().count_bits >> shape.counter_bits.bits() == 0
