@@ -306,10 +306,16 @@ impl Args {
         };
         let builder = UclSketch::builder().memory_bytes(self.memory.0).mode(mode);
         let builder = count_bits.into_iter().fold(builder, ucl_sketch::Builder::count_bits);
-        match keys {
+        let builder = match keys {
             KeyFormat::Fixed(bytes) => builder.key_bytes(bytes.into()),
             KeyFormat::Digest | KeyFormat::Code(_) => builder,
-        }
+        };
+        // And so do its sketch and its filter, whether or not the uplink has a limit now.
+        let limited = match begun {
+            Some(begun) => builder.plan().is_ok_and(|(without, _)| without.shape != begun.shape),
+            None => self.uplink.is_some(),
+        };
+        if limited && mode == Mode::Budget { builder.uplink_per_item(0.0) } else { builder }
     }
 }
 
@@ -337,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_for_weights_stays_one() {
+    fn a_stream_keeps_its_sizes() {
         use clap::Parser;
 
         #[derive(Parser)]
@@ -359,7 +365,10 @@ mod tests {
         assert_eq!(bits, 6);
         let (weighted, bits) = count_bits(weight, None);
         assert_eq!(bits, WEIGHTED_COUNT_BITS);
-        for (begun, more) in [(plain, weight), (weighted, &[])] {
+        let limit = &["--uplink", "1KB/s"][..];
+        let (limited, _) = count_bits(limit, None);
+        assert_ne!(limited.shape, plain.shape);
+        for (begun, more) in [(plain, weight), (weighted, &[]), (limited, &[]), (plain, limit)] {
             assert_eq!(count_bits(more, Some(&begun)).0.shape, begun.shape, "what was begun goes on");
         }
     }

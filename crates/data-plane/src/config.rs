@@ -9,7 +9,7 @@ use crate::counters::CounterBits;
 use crate::hash::MAX_DEGREE;
 use crate::heavy::{CHUNK, HeavyKind};
 use crate::key::{KeyFormat, MAX_KEY_BYTES};
-use crate::mirrored::{BUDGET_FIXED_BYTES, FIXED_BYTES, MirroredShape};
+use crate::mirrored::{BUDGET_FIXED_BYTES, FIXED_BYTES, MirroredShape, Names};
 use crate::report::ReportRule;
 use crate::seed::{Hashing, Seed};
 use crate::table::OutOfMemory;
@@ -130,6 +130,7 @@ impl Shape {
                 memory.add("table", table.memory(keys));
                 let fixed = if self.absorbs() { BUDGET_FIXED_BYTES } else { FIXED_BYTES };
                 memory.add("totals", fixed);
+                memory.add("names", if self.absorbs() && keys.any_length() { Names::BYTES } else { 0 });
                 0
             }
             (_, kind) => {

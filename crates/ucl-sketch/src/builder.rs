@@ -460,6 +460,7 @@ impl<K: Key> Builder<K> {
                     watch_load: epochs == Some(Epochs::ByLoad),
                     rule: self.rule,
                     count_bits: self.count_bits,
+                    limited: self.uplink_per_item.is_some(),
                 };
                 plan(mode, request)?
             }

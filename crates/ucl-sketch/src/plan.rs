@@ -44,6 +44,8 @@ pub struct Request {
     /// Bits of a count in a mirrored table: more for items that weigh much
     /// ([`WEIGHTED_COUNT_BITS`]). Six if not given. The counters of mode budget go by it.
     pub count_bits: Option<u8>,
+    /// The uplink has a limit: mode budget has to expect that much will be absorbed.
+    pub limited: bool,
 }
 
 impl Default for Request {
@@ -60,6 +62,7 @@ impl Default for Request {
             watch_load: false,
             rule: None,
             count_bits: None,
+            limited: false,
         }
     }
 }
@@ -193,6 +196,12 @@ fn coded(keys: KeyFormat) -> KeyFormat {
 const NAME_SHARE: f64 = 0.15;
 /// Hashes of its filters: each is full when it claims one new name in 512.
 const NAME_HASHES: u8 = 9;
+/// The same, and the share of the counters, in mode budget with a limit: then most keys are named
+/// once, and absorbed. (Six streams of text at half of what exact counting takes had 1.2 to 5 times
+/// the errors with the shares of an unlimited budget. Without a limit these shares send 1.05 to 1.7
+/// times as much.)
+const LIMITED_NAME_SHARE: f64 = 0.3;
+const LIMITED_ABSORBING_SHARE: f64 = 0.3;
 
 /// Plans a mirrored table in all of the budget.
 ///
@@ -201,7 +210,7 @@ const NAME_HASHES: u8 = 9;
 pub fn exact(request: Request) -> Result<Shape, BudgetError> {
     let keys = coded(request.keys);
     mirrored_within(request, keys, |memory| {
-        let bits = name_bits(memory, keys);
+        let bits = name_bits(memory, keys, NAME_SHARE);
         with_table(request, keys, memory, |table| Shape::mirrored(table, bits, NAME_HASHES))
     })
 }
@@ -234,10 +243,14 @@ fn absorbing_bits(count_bits: Option<u8>) -> CounterBits {
 pub fn budget(request: Request) -> Result<Shape, BudgetError> {
     let keys = coded(request.keys);
     let counter_bits = absorbing_bits(request.count_bits);
+    let (absorbing, naming) = match request.limited && keys.any_length() {
+        true => (LIMITED_ABSORBING_SHARE, LIMITED_NAME_SHARE),
+        false => (ABSORBING_SHARE, NAME_SHARE),
+    };
     mirrored_within(request, keys, |memory| {
-        let width = (memory as f64 * ABSORBING_SHARE / counter_bits.bytes(4) as f64) as usize;
+        let width = (memory as f64 * absorbing / counter_bits.bytes(4) as f64) as usize;
         let width = width.clamp(LEAST_WIDTH, Shape::MOST_WIDTH as usize) as u32;
-        let bits = name_bits(memory, keys);
+        let bits = name_bits(memory, keys, naming);
         let memory = memory.checked_sub(DataPlane::<4>::KNOWN_KEYS_BYTES)?;
         with_table(request, keys, memory, |table| Shape {
             counter_bits,
@@ -247,12 +260,12 @@ pub fn budget(request: Request) -> Result<Shape, BudgetError> {
 }
 
 /// Bits of the filters that remember names, for keys of any length.
-fn name_bits(memory: usize, keys: KeyFormat) -> u32 {
+fn name_bits(memory: usize, keys: KeyFormat, share: f64) -> u32 {
     if !keys.any_length() {
         return 0;
     }
     // Two filters of whole words.
-    let bytes = (memory as f64 * NAME_SHARE) as u64 / 8 * 8;
+    let bytes = (memory as f64 * share) as u64 / 8 * 8;
     (bytes * 8).min(u64::from(Shape::MOST_BLOOM_BITS)) as u32
 }
 

@@ -79,9 +79,8 @@ pub fn better_planned(sketch: &mut UclSketch, budget: usize, keys: u64) -> bool 
             base: shape.base,
             heavy: shape.heavy,
             interval,
-            watch_load: false,
             rule: Some(rule),
-            count_bits: None,
+            ..Request::default()
         };
         plan(Mode::Sketch(decoder), request).ok().map(|plan| plan.shape)
     };

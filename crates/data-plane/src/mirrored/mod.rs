@@ -82,6 +82,7 @@ mod code;
 mod coder;
 mod mirror;
 mod model;
+mod name_price;
 mod names;
 mod plane;
 mod records;
@@ -102,7 +103,7 @@ use table::{Slot, SlotLayout, Table};
 
 pub use allowance::Allowance;
 pub use budget::BudgetPlane;
-pub(crate) use budget::FIXED_BYTES as BUDGET_FIXED_BYTES;
+pub(crate) use budget::{FIXED_BYTES as BUDGET_FIXED_BYTES, Names};
 pub use coder::CHUNK;
 pub use mirror::{KeyBook, Mirror, OtherTable};
 pub(crate) use plane::FIXED_BYTES;

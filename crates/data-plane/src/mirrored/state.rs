@@ -3,6 +3,7 @@
 //! What follows from the configuration is not written. Whoever wrote the rest may have meant harm:
 //! every length and number is held against the configuration before it is used.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::allowance::{Allowance, Prices};
 use super::batch::{Batch, Waiting};
-use super::budget::BudgetPlane;
+use super::budget::{BudgetPlane, Names};
 use super::mirror::Holder;
 use super::model::Models;
 use super::names::NamesSent;
@@ -41,7 +42,7 @@ pub struct StoredPlane {
 pub struct StoredBudgetPlane {
     part: StoredPart,
     light: Light,
-    names: Option<NamesSent>,
+    names: Option<Box<Names>>,
     totals: StreamTotals,
     allowance: Allowance,
     prices: Prices,
@@ -120,7 +121,8 @@ impl<const N: usize> BudgetPlane<N> {
         ensure(own == *config, || "the data plane has another configuration than the file".into())?;
         part.check_sizes(config)?;
         light.restore(own)?;
-        check_names(names.as_ref(), config)?;
+        check_names(names.as_ref().map(|names| &names.sent), config)?;
+        ensure(names.as_ref().is_none_or(|names| names.price.is_whole()), || "prices of names of another size".into())?;
         totals.check()?;
         prices.check()?;
         let mut plane = Self::new(*config).map_err(|error| Inconsistent(format!("{error}")))?;

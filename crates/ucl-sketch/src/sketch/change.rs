@@ -119,8 +119,9 @@ impl<K: Key> UclSketch<K> {
                 let rule = Some(config.rule);
                 let (base, heavy) = (config.shape.base, config.shape.heavy);
                 let count_bits = if let HeavyKind::Mirrored(table) = heavy { Some(table.count_bits) } else { None };
-                plan(mode, Request { memory, keys, base, heavy, interval, rule, count_bits, ..Request::default() })?
-                    .shape
+                let limited = self.allowance().is_some_and(|allowance| !allowance.is_unlimited());
+                let request = Request { memory, keys, base, heavy, interval, rule, count_bits, ..Request::default() };
+                plan(mode, Request { limited, ..request })?.shape
             }
         };
         self.change(Config { shape, ..config })
