@@ -243,11 +243,7 @@ fn absorbing_bits(count_bits: Option<u8>) -> CounterBits {
 pub fn budget(request: Request) -> Result<Shape, BudgetError> {
     let keys = coded(request.keys);
     let counter_bits = absorbing_bits(request.count_bits);
-    let (absorbing, naming) = match request.limited && keys.any_length() {
-        true => (LIMITED_ABSORBING_SHARE, LIMITED_NAME_SHARE),
-        false => (ABSORBING_SHARE, NAME_SHARE),
-    };
-    mirrored_within(request, keys, |memory| {
+    let with = |memory: usize, absorbing: f64, naming: f64| {
         let width = (memory as f64 * absorbing / counter_bits.bytes(4) as f64) as usize;
         let width = width.clamp(LEAST_WIDTH, Shape::MOST_WIDTH as usize) as u32;
         let bits = name_bits(memory, keys, naming);
@@ -256,6 +252,12 @@ pub fn budget(request: Request) -> Result<Shape, BudgetError> {
             counter_bits,
             ..Shape::absorbing(table, width, bits, NAME_HASHES)
         })
+    };
+    mirrored_within(request, keys, |memory| {
+        let limited = || with(memory, LIMITED_ABSORBING_SHARE, LIMITED_NAME_SHARE);
+        // A small table has more use for what there is.
+        let limited = (request.limited && keys.any_length()).then(limited).flatten();
+        limited.or_else(|| with(memory, ABSORBING_SHARE, NAME_SHARE))
     })
 }
 

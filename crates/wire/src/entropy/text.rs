@@ -148,6 +148,7 @@ mod tests {
     use std::string::{String, ToString};
 
     use proptest::prelude::*;
+    use ucl_streams::SplitMix64;
 
     use super::*;
 
@@ -165,32 +166,31 @@ mod tests {
         out.len()
     }
 
+    /// Bytes a name when coded byte by byte, and predicted.
+    fn lengths(name: impl FnMut(u64) -> String) -> [f64; 2] {
+        let text: String = (0..2_000).map(name).collect();
+        let mut plain = Vec::new();
+        block::write(text.as_bytes(), 8, &mut Vec::new(), &mut plain);
+        let [raw, plain, here] = [text.len(), plain.len(), round_trip(text.as_bytes())].map(|n| n as f64 / 2e3);
+        std::println!("{raw:.1} -> {plain:.1} -> {here:.1}");
+        [plain, here]
+    }
+
     #[test]
     fn names_are_short() {
-        let mut random = 1u64;
-        let mut number = |below: u64| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (random >> 33) % below
-        };
-        let mut length = |name: &mut dyn FnMut(&mut dyn FnMut(u64) -> u64) -> String| {
-            let text: String = (0..2_000).map(|_| name(&mut number)).collect();
-            let mut plain = Vec::new();
-            block::write(text.as_bytes(), 8, &mut Vec::new(), &mut plain);
-            let [raw, plain, here] = [text.len(), plain.len(), round_trip(text.as_bytes())].map(|n| n as f64 / 2e3);
-            std::println!("{raw:.1} -> {plain:.1} -> {here:.1}");
-            (plain, here)
-        };
-        let (plain, here) = length(&mut |number| format!("/product/{}", number(16_000)));
+        // The same number for the same place, of some length in bits.
+        let number = |i: u64, bits: u32| SplitMix64::new(i).next_u64() >> (64 - bits);
+        let [plain, here] = lengths(|i| format!("/product/{}", number(i, 14)));
         assert!(here < 0.5 * plain);
-        let (plain, here) = length(&mut |number| format!("https://news.example/{:06x}.html", number(1 << 24)));
+        let [plain, here] = lengths(|i| format!("https://news.example/{:06x}.html", number(i, 24)));
         assert!(here < 0.35 * plain);
-        let (plain, here) = length(&mut |number| {
-            let mut address = || [(); 4].map(|()| number(256).to_string()).join(".");
-            format!("{} {}:443 6", address(), address())
+        let [plain, here] = lengths(|i| {
+            let address = |from: u64| [0, 1, 2, 3].map(|k| number(8 * i + from + k, 8).to_string()).join(".");
+            format!("{} {}:443 6", address(0), address(4))
         });
         assert!(here < plain);
         // What cannot be predicted takes a byte more than without.
-        let noise: Vec<u8> = (0..500u64).map(|i| (i * i * 40_503 >> 7) as u8).collect();
+        let noise: Vec<u8> = (0..500).map(|i| number(i, 8) as u8).collect();
         let mut plain = Vec::new();
         block::write(&noise, 8, &mut Vec::new(), &mut plain);
         assert!(round_trip(&noise) <= plain.len() + 1);
