@@ -97,6 +97,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     let mut lines = exact.into_iter().map(predict).collect::<Result<Vec<Line>, _>>()?;
     let sent = lines.first().and_then(|exact| exact.uplink_bytes_per_item);
+    if args.key_bytes.any_length() {
+        lines.push(predict(Candidate::coded(SHORT_CODE))?);
+    }
     let limits = args.uplink.map_or(sent.map_or(Vec::new(), shares), |limit| vec![limit]);
     for candidate in limits.into_iter().map(Candidate::within).chain(others) {
         lines.push(predict(candidate)?);
@@ -114,6 +117,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     show::print(text(&lines, &scenario, stream.truth().distinct() as u64))
 }
 
+/// Bits of a code that is shorter than by default. Of a million keys, one has the code of another
+/// with a probability of 1 in a million.
+const SHORT_CODE: u8 = 40;
+
 /// Returns a half and a quarter of an uplink, with two digits, as people type them.
 fn shares(sent: f64) -> Vec<f64> {
     [2.0, 4.0].map(|part| format!("{:.1e}", sent / part).parse().expect("a number as printed")).to_vec()
@@ -129,6 +136,9 @@ struct Line {
     /// Limit of the uplink, in bytes per item.
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<f64>,
+    /// Bits of the codes of keys of any length, where they are not 64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code_bits: Option<u8>,
     /// Bytes used on the device that sees the stream.
     memory: usize,
     slots: Option<u64>,
@@ -157,6 +167,7 @@ impl Line {
             epochs: candidate.epochs.to_string(),
             interval: candidate.epochs.interval(),
             limit: candidate.uplink,
+            code_bits: candidate.code_bits,
             memory: row.memory_used.unwrap_or(row.memory_budget),
             slots: size("slots"),
             rows: size("rows"),
@@ -177,7 +188,8 @@ impl Line {
     fn setting(&self) -> Option<String> {
         let interval = self.interval.map(|items| format!("every {}", show::count(items)));
         let limit = || self.limit.map(|limit| format!("uplink {limit}"));
-        interval.or_else(limit).or_else(|| (self.epochs == "by load").then(|| self.epochs.clone()))
+        let code = || self.code_bits.map(|bits| format!("code-bits {bits}"));
+        interval.or_else(limit).or_else(code).or_else(|| (self.epochs == "by load").then(|| self.epochs.clone()))
     }
 }
 
@@ -207,16 +219,16 @@ fn text(lines: &[Line], scenario: &Scenario, distinct: u64) -> String {
     let table = show::table(&header, &right, lines.iter().map(cells));
     let Scenario { items, skew, epochs, memory, .. } = *scenario;
     let items = show::count(items);
-    let distinct = show::count(distinct);
     let failed = lines.iter().filter_map(|line| Some(format!("{}: {}\n", line.mode, line.error.as_ref()?)));
     let failed = failed.collect::<String>();
-    let advice = advice(lines, memory);
+    let advice = advice(lines, memory) + &shorter_codes(lines, distinct);
+    let distinct = show::count(distinct);
     format!(
         "{table}{failed}\n\
          Coverage, errors and uplink were measured on a generated stream: {items} items over {distinct} keys, Zipf\n\
          distribution with skew {skew}. The modes learned and refined trained for {epochs} epochs.\n\
          To run a mode: ucl count --mode MODE --memory SIZE --expected-keys N, and --interval ITEMS for\n\
-         \"every\", --uplink BYTES for \"uplink\"\n\
+         \"every\", --uplink BYTES for \"uplink\", --code-bits BITS for \"code-bits\"\n\
          {advice}\n"
     )
 }
@@ -259,6 +271,26 @@ fn advice(lines: &[Line], memory: usize) -> String {
     }
 }
 
+/// Tells what shorter codes save in mode exact, if it is worth it.
+fn shorter_codes(lines: &[Line], keys: u64) -> String {
+    let sent = |coded: bool| {
+        let exact = lines.iter().find(|line| line.mode == "exact" && line.code_bits.is_some() == coded)?;
+        exact.uplink_bytes_per_item
+    };
+    match (sent(false), sent(true)) {
+        (Some(whole), Some(short)) if short < 0.8 * whole => {
+            let odds = (1u64 << SHORT_CODE) / keys.max(1);
+            format!(
+                "\nWith --code-bits {SHORT_CODE}, exact sends {} bytes per item. A count then has a part of another key's\n\
+                 with a probability of 1 in {}.",
+                show::figure(short),
+                show::count(odds)
+            )
+        }
+        _ => String::new(),
+    }
+}
+
 /// A mode with its setting.
 fn described(line: &Line) -> String {
     match (line.interval, line.limit) {
@@ -282,6 +314,7 @@ mod tests {
             epochs: epochs.to_string(),
             interval: epochs.interval(),
             limit: None,
+            code_bits: None,
             memory,
             slots: sketch,
             rows: sketch,
@@ -296,6 +329,16 @@ mod tests {
             control_bytes: None,
             error: None,
         }
+    }
+
+    #[test]
+    fn shorter_codes_are_named_where_they_save() {
+        let coded = |uplink| Line { code_bits: Some(SHORT_CODE), ..line("exact", 60_000, 0.0, Some(uplink)) };
+        let told = |uplink| shorter_codes(&[line("exact", 60_000, 0.0, Some(0.5)), coded(uplink)], 1 << 14);
+        assert_eq!(told(0.45), "");
+        let want = "\nWith --code-bits 40, exact sends 0.2 bytes per item. A count then has a part of another key's\n\
+                    with a probability of 1 in 67,108,864.";
+        assert_eq!(told(0.2), want);
     }
 
     #[test]

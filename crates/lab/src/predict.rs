@@ -55,12 +55,14 @@ pub struct Candidate {
     pub epochs: Epochs,
     /// Limit of the uplink in bytes per item, for `ucl-budget`.
     pub uplink: Option<f64>,
+    /// Bits of the codes of keys of any length, in a mirrored table; 64 if not given.
+    pub code_bits: Option<u8>,
 }
 
 impl Candidate {
     /// Creates a candidate without a limit of the uplink.
     pub fn new(method: &'static str, epochs: Epochs) -> Self {
-        Self { method, epochs, uplink: None }
+        Self { method, epochs, uplink: None, code_bits: None }
     }
 
     /// Returns the candidates that have no limit of the uplink: exact without cuts and with some,
@@ -74,6 +76,11 @@ impl Candidate {
         let others = others.map(|(method, epochs)| Self::new(method, epochs));
         let without = ["send-keys", "exact-map"].map(|method| Self::new(method, Epochs::Open));
         exact.into_iter().chain(delta).chain(others).chain(without).collect()
+    }
+
+    /// Creates exact counting without cuts, with codes of so many bits for keys of any length.
+    pub fn coded(bits: u8) -> Self {
+        Self { code_bits: Some(bits), ..Self::new("ucl-exact", Epochs::Open) }
     }
 
     /// Creates a candidate that keeps to this limit of the uplink, in bytes per item.
@@ -116,10 +123,11 @@ impl Scenario {
     /// # Errors
     /// If there is no method of this name.
     pub fn predict(&self, stream: &Recording, candidate: Candidate) -> Result<Row, UnknownMethod> {
-        let Candidate { method, epochs, uplink } = candidate;
+        let Candidate { method, epochs, uplink, code_bits } = candidate;
         let options = Options {
             interval: (epochs != Epochs::ByLoad).then_some(epochs.interval()),
             uplink,
+            code_bits,
             expected_keys: Some(self.expected_keys),
             epochs: Some(self.epochs),
             ..Options::default()
@@ -183,7 +191,7 @@ mod tests {
         let scenario = Scenario { items: 8_000, epochs: 1, ..Scenario::new(16 << 10, KeyFormat::Fixed(4), 1_000) };
         let stream = scenario.stream();
         let limit = 0.5;
-        for candidate in Candidate::unlimited().into_iter().chain([Candidate::within(limit)]) {
+        for candidate in Candidate::unlimited().into_iter().chain([Candidate::within(limit), Candidate::coded(30)]) {
             let row = scenario.predict(&stream, candidate).unwrap();
             assert_eq!(row.error, None, "{candidate:?}");
             assert!(row.aae.is_some());
