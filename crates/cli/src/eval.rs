@@ -271,6 +271,7 @@ fn options(args: &Args) -> Options {
         uplink: args.uplink,
         training: args.training,
         code_bits: args.code_bits,
+        weighted: args.stream.weight.is_some(),
         iterations: args.iterations,
         epochs: args.epochs,
         learned: None,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use ucl_sketch::state::{Section, Summary, read_file};
 use ucl_sketch::{BloomKind, Epochs, Mode, Seed, UclSketch};
 
-use crate::show::{as_text, bytes, count, counted, print};
+use crate::show::{as_text, bytes, count, counted, figure, print};
 use crate::stored::{Stored, earlier_hashes, key_bytes};
 
 /// Show the contents of a state file: settings, progress, memory, sizes of its sections.
@@ -41,6 +41,9 @@ struct Inspected {
     interval: Option<u64>,
     by_load: bool,
     decoder: &'static str,
+    /// Limit of the uplink in bytes per item, and what was sent of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uplink: Option<Limit>,
     #[serde(serialize_with = "as_text")]
     seed: Seed,
     /// The version of the hash functions.
@@ -55,6 +58,12 @@ struct Inspected {
     control_memory: Vec<NamedBytes>,
     network: Option<Network>,
     labels: BTreeMap<String, String>,
+}
+
+#[derive(Serialize)]
+struct Limit {
+    bytes_per_item: f64,
+    spent: u64,
 }
 
 #[derive(Serialize)]
@@ -128,6 +137,9 @@ impl Inspected {
             interval: sketch.interval(),
             by_load: sketch.epochs() == Epochs::ByLoad,
             decoder,
+            uplink: sketch.allowance().and_then(|allowance| {
+                Some(Limit { bytes_per_item: allowance.bytes_per_item()?, spent: allowance.spent() })
+            }),
             seed: config.seed,
             hashing: config.seed.hashing().number(),
             format: reading.format.to_string(),
@@ -178,6 +190,10 @@ impl Inspected {
             );
         }
         line("mode", self.decoder.to_owned());
+        if let Some(limit) = &self.uplink {
+            let spent = bytes(limit.spent as usize);
+            line("uplink", format!("at most {} bytes per item, {spent} spent", figure(limit.bytes_per_item)));
+        }
         line("seed", self.seed.to_string());
         if let Some(warning) = earlier_hashes(self.seed) {
             line("hashes", warning.to_owned());

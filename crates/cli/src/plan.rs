@@ -336,7 +336,7 @@ mod tests {
         let coded = |uplink| Line { code_bits: Some(SHORT_CODE), ..line("exact", 60_000, 0.0, Some(uplink)) };
         let told = |uplink| shorter_codes(&[line("exact", 60_000, 0.0, Some(0.5)), coded(uplink)], 1 << 14);
         assert_eq!(told(0.45), "");
-        let want = "\nWith --code-bits 40, exact sends 0.2 bytes per item. A count then has a part of another key's\n\
+        let want = "\nWith --code-bits 40, exact sends 0.200 bytes per item. A count then has a part of another key's\n\
                     with a probability of 1 in 67,108,864.";
         assert_eq!(told(0.2), want);
     }

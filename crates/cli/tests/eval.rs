@@ -39,8 +39,8 @@ fn methods_side_by_side() {
     visits.txt: 900 items, 42 keys; an exact hash map takes 1.9KB
 
      method        memory   AAE    ARE   WMRD  entropy error  entropy, all keys  coverage  bound width  violations  uplink B/item
-     ucl-em           2KB     0      0      0              0                  0   100.00%         12.5           0          0.578
-     ucl-cm           2KB     0      0      0              0                  0   100.00%         5.79           0          0.848
+     ucl-em           2KB     0      0      0              0                  0   100.00%         12.5           0          0.544
+     ucl-cm           2KB     0      0      0              0                  0   100.00%         5.79           0          0.814
      cm               2KB     0      0      0              0                  0         -         21.4           0              -
      cs               2KB  1.29  0.212  0.286           1.38               1.38         -          454           0              -
      exact-map      1.9KB     0      0      0              0                  0   100.00%            0           0              -

@@ -28,6 +28,17 @@ fn timeless(mut answer: Value) -> Value {
 }
 
 #[test]
+fn the_limit_of_the_uplink_is_shown() {
+    let folder = Folder::new();
+    folder.run("count zipf:1.1:60000:8000 --memory 16KB --uplink 0.5 --seed 1 --save s.ucl").fine();
+    let text = folder.run("inspect s.ucl").fine();
+    assert!(text.contains(" uplink         at most 0.500 bytes per item, "), "{text}");
+    let limit = &folder.run("inspect s.ucl --json").json()["uplink"];
+    assert_eq!(limit["bytes_per_item"], 0.5);
+    assert!((20_000..=30_000).contains(&limit["spent"].as_u64().unwrap()), "{limit}");
+}
+
+#[test]
 fn a_state_can_be_asked_and_looked_at() {
     let folder = Folder::with("words", words());
     folder.run("count words --seed 1 --save s.ucl").fine();

@@ -182,6 +182,8 @@ pub struct Options {
     /// Number of bits of the codes that stand for keys in mode exact, instead of 64, or of none for
     /// keys of one size.
     pub code_bits: Option<u8>,
+    /// Items have weights, such as the bytes of packets: a mirrored table has wider counts.
+    pub weighted: bool,
     /// Number of snapshots that the learned decoder trains on.
     pub window: Option<usize>,
     /// Number of iterations of EM.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use ucl_sketch::learned::Outputs;
+use ucl_sketch::plan::WEIGHTED_COUNT_BITS;
 use ucl_sketch::{
     BloomKind, DecoderKind, Fallback, HeavyKind, KeyFormat, Memory, Mode, QueryView, ReportRule, Settings, Shape,
     UclSketch,
@@ -47,6 +48,9 @@ impl Ucl {
             (_, Some(bits)) => builder = builder.code_bits(bits),
             (KeyFormat::Fixed(bytes), None) => builder = builder.key_bytes(bytes.into()),
             (KeyFormat::Digest | KeyFormat::Code(_), None) => {}
+        }
+        if options.weighted && mode.is_mirrored() {
+            builder = builder.count_bits(WEIGHTED_COUNT_BITS);
         }
         if let Some(bytes) = options.uplink.filter(|_| mode == Mode::Budget) {
             builder = builder.uplink_per_item(bytes);
