@@ -203,7 +203,7 @@ fn text(lines: &[Line], scenario: &Scenario, distinct: u64) -> String {
             show::bytes(line.memory),
             dash(line.slots.map(show::count)),
             dash(counters.map(|((rows, width), bits)| format!("{rows}×{} of {bits} bits", show::count(width)))),
-            dash(line.bloom_bits.map(|bits| {
+            dash(line.bloom_bits.filter(|&bits| bits > 0).map(|bits| {
                 let hashes = line.bloom_hashes.map_or(String::new(), |hashes| format!(", {hashes} a key"));
                 show::bytes((bits / 8) as usize) + &hashes
             })),

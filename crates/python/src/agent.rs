@@ -38,7 +38,8 @@ const AT_EXIT: Duration = Duration::from_secs(5);
 ///
 /// to, token: address of the collector (`ucl serve`), and a token of it.
 /// stream: name of the stream. Only one agent at a time may send it.
-/// memory, mode, interval: as for `Sketch`; mode "exact" is none for agents.
+/// memory, mode, interval: as for `Sketch`. Mode "budget" is exact while the collector can be
+/// reached; "exact" is none for agents.
 /// cut_every: longest time until counts are sent, such as "10s".
 /// state: folder for what is not delivered yet.
 /// spool, queue: most bytes on disk for epochs, and in memory for keys, that wait.
@@ -53,7 +54,7 @@ pub struct Agent {
 #[pymethods]
 impl Agent {
     #[new]
-    #[pyo3(signature = (*, to, token, stream, tenant = "default", memory = None, mode = "delta", interval = None,
+    #[pyo3(signature = (*, to, token, stream, tenant = "default", memory = None, mode = "budget", interval = None,
                         cut_every = "10s", state = None, spool = None, queue = None, ca = None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(

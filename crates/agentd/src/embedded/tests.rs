@@ -13,7 +13,7 @@ fn settings(state: &std::path::Path) -> EmbeddedSettings {
         stream: "web-1".parse().unwrap(),
         format: "lines".into(),
         memory: Bytes(16 << 10),
-        mode: "delta".parse().unwrap(),
+        mode: Mode::Budget,
         interval: None,
         cut_every: Duration::from_secs(10),
         state: state.to_owned(),

@@ -109,7 +109,7 @@ class Agent:
         stream: str,
         tenant: str = "default",
         memory: str | int | None = None,
-        mode: str = "delta",
+        mode: str = "budget",
         interval: int | None = None,
         cut_every: str = "10s",
         state: _Path | None = None,
