@@ -55,8 +55,12 @@ impl Log {
         }
         let Some(before) = before else { return };
         if status.holding && !before.holding {
-            let spool = Bytes(status.spool_bytes as usize);
-            self.warn(&format!("the spool is full ({spool}): epochs become longer until the collector takes them"));
+            if status.waiting > 0 {
+                let spool = Bytes(status.spool_bytes as usize);
+                self.warn(&format!("the spool is full ({spool}): epochs become longer until the collector takes them"));
+            } else {
+                self.warn("--uplink has no room for a cut: the epoch becomes longer, and the sketch absorbs new keys");
+            }
         }
         if status.gaps > before.gaps {
             self.warn(&format!(

@@ -116,7 +116,7 @@ pub fn run_and_tell(args: &Args) -> Result<(), AgentdError> {
     .map_err(std::io::Error::other)?;
     let mut failures = Vec::new();
     for Outcome { stream, status, failed } in count(args, &carrier, streams, &stop)? {
-        let Status { items, epochs, waiting, .. } = status;
+        let Status { items, epochs, waiting, weight, absorbed, .. } = status;
         let delivered = match waiting {
             0 => "all delivered".to_owned(),
             _ if !args.has_disk() => format!("{waiting} not delivered, and lost"),
@@ -125,6 +125,13 @@ pub fn run_and_tell(args: &Args) -> Result<(), AgentdError> {
         // Whoever started it may not look any more.
         let (items, epochs) = (counted(items, "item"), counted(epochs, "epoch"));
         let _ = writeln!(std::io::stdout(), "{stream}: {items} in {epochs}, {delivered}");
+        if absorbed > 0 {
+            let share = 100.0 * absorbed as f64 / weight as f64;
+            let _ = writeln!(
+                std::io::stdout(),
+                "{stream}: a sketch absorbed {share:.1}% of them, for which the link had no room: those counts have ranges"
+            );
+        }
         failures.extend(failed.map(|why| format!("{stream}: {why}")));
     }
     if failures.is_empty() { Ok(()) } else { Err(AgentdError::Input(failures.join("; "))) }

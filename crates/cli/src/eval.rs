@@ -106,7 +106,7 @@ pub struct Args {
 
     /// Bytes per item that the methods `ucl-budget` and `sample` may send [default: no limit for
     /// ucl-budget, 0.1 for sample].
-    #[arg(long, value_name = "BYTES", value_parser = crate::count::values::bytes_per_item, help_heading = "Methods")]
+    #[arg(long, value_name = "BYTES", value_parser = crate::count::values::bytes_per_item, allow_negative_numbers = true, help_heading = "Methods")]
     uplink: Option<f64>,
 
     /// Number of snapshots that the learned decoder trains on [default: 128].

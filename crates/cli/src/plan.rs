@@ -40,7 +40,7 @@ pub struct Args {
 
     /// Bytes per item that may go up the link, for mode budget [default: a half and a quarter of
     /// what mode exact sends].
-    #[arg(long, value_name = "BYTES", value_parser = crate::count::values::bytes_per_item)]
+    #[arg(long, value_name = "BYTES", value_parser = crate::count::values::bytes_per_item, allow_negative_numbers = true)]
     uplink: Option<f64>,
 
     /// Number of training epochs, for the modes learned and refined.

@@ -134,7 +134,7 @@ fn json_has_the_warnings() {
     let advice = "sized for 512 keys, far more seen: rerun with more --memory, or a larger --expected-keys";
     assert_eq!(full[1], advice);
     let lost = warnings("count zipf:1.0:20000:3000 --memory 8KB --interval 1000 --expected-keys 300 --report-rule new");
-    assert!(lost.to_string().contains("belong to keys that were never named"), "{lost}");
+    assert!(lost.to_string().contains("in no count: their keys were unknown when they came"), "{lost}");
     let arp = [vec![0xff; 6], vec![2, 0, 0, 0, 0, 1, 8, 6], vec![0; 28]].concat();
     folder.write("net.pcap", capture(&[arp]));
     assert_eq!(warnings("count net.pcap --format pcap"), json!(["1 packet without IP"]));
@@ -190,6 +190,28 @@ fn more_keys_than_can_be_told_are_no_number() {
     assert!(ample.contains("known, about "), "{ample}");
 }
 
+/// The defects: a prefix had "at most" what the keys with names have, and neither keys without a
+/// name nor keys that share a code were told of.
+#[test]
+fn keys_without_names_are_told_and_bounded() {
+    let name = |i: u64| format!("/page/{}", i * i % 30_011);
+    let words: String = (0..60_000).map(|i| name(i) + "\n").collect();
+    let folder = Folder::with("words", words);
+    let answer = folder.run("count words --memory 8KB --seed 1 --json --audit --prefix /page/1 --top 0").json();
+    let sum = &answer["prefixes"][0];
+    let number = |field: &str| sum[field].as_u64().unwrap();
+    let truth = (0..60_000).filter(|&i| name(i).starts_with("/page/1")).count() as u64;
+    assert_eq!(number("true"), truth);
+    assert!(number("lower") <= truth && truth <= number("upper"), "{sum}");
+    assert!(number("upper") > number("estimate"), "a key without a name may be one of them: {sum}");
+    let warnings = answer["warnings"].to_string();
+    assert!(warnings.contains("counted, but without a name (code:…)"), "{warnings}");
+    let short = folder.run("count words --memory 16KB --seed 1 --json --code-bits 20").json()["warnings"].to_string();
+    assert!(short.contains("have the 20-bit code of another, and both counts are one"), "{short}");
+    let long = folder.run("count words --memory 16KB --seed 1 --json --code-bits 40").json()["warnings"].to_string();
+    assert!(!long.contains("code of another"), "{long}");
+}
+
 /// What the counters have beyond all known keys is told, and not given to any of them.
 #[test]
 fn weight_that_no_known_key_can_have_is_told_of() {
@@ -197,7 +219,8 @@ fn weight_that_no_known_key_can_have_is_told_of() {
     let count = "count zipf:1.0:20000:3000 --seed 1 --memory 8KB --interval 1000 --expected-keys 300 --report-rule new";
     let unexplained = folder.run(&format!("{count} --json")).json()["unexplained"].as_u64().unwrap();
     let text = folder.run(count).fine().replace(',', "");
-    let said = format!(" note      {unexplained} items belong to keys that were never named\n");
+    let said =
+        format!(" note      about {unexplained} items are in no count: their keys were unknown when they came\n");
     assert!(unexplained > 0 && text.contains(&said), "{said}: {text}");
     let ample = folder.run("count zipf:1.0:20000:300 --seed 1 --memory 64KB --json --mode delta").json();
     assert_eq!(ample.get("unexplained"), None);
@@ -619,5 +642,5 @@ fn settings_of_a_sketch_ask_for_one() {
     }
     assert_eq!(mode("-d em"), "em");
     let refused = folder.run("count words --mode exact --counter-bits 4").failed(2);
-    assert!(refused.contains("exact counting has no sketch, and so no counter width"), "{refused}");
+    assert!(refused.contains("modes exact and budget choose their own sketch, and take no counter width"), "{refused}");
 }

@@ -106,7 +106,7 @@ pub enum BuildError {
     #[error(transparent)]
     Thread(#[from] NoThread),
     /// A setting of the sketch was given, but exact counting has no sketch.
-    #[error("exact counting has no sketch, and so no {what}: leave it out, or choose another mode")]
+    #[error("modes exact and budget choose their own sketch, and take no {what}: leave it out, or choose another mode")]
     NoSketch {
         /// Name of the setting.
         what: &'static str,
@@ -319,7 +319,7 @@ impl<K: Key> Builder<K> {
 
     /// Sets what may go up the link, in bytes per item, and so [`Mode::Budget`] (default: no
     /// limit). What does not fit is absorbed by a sketch, and its counts have ranges. The first
-    /// bytes, about a fifth of the memory, may go up before there are items that allow them.
+    /// bytes, up to a seventh of the memory, may go up before there are items that allow them.
     ///
     /// ```
     /// use ucl_sketch::{Mode, UclSketch};

@@ -252,6 +252,12 @@ impl Device {
         self.plane.allowance()
     }
 
+    /// Returns the weight that a sketch absorbed because the link had no room for it, in
+    /// [`Mode::Budget`](crate::Mode::Budget).
+    pub fn absorbed(&self) -> u64 {
+        self.plane.absorbed()
+    }
+
     /// Ends the epoch: its last message is ready. Carries that were held back go out first.
     pub fn cut(&mut self) {
         self.hold(false);

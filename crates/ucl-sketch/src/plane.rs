@@ -190,6 +190,17 @@ impl AnyPlane {
         }
     }
 
+    /// Weight that went into the sketch in place of going up the link, since it has its sizes.
+    pub fn absorbed(&self) -> u64 {
+        match self {
+            Self::Budget4(plane) => plane.absorbed(),
+            Self::Budget13(plane) => plane.absorbed(),
+            Self::Budget16(plane) => plane.absorbed(),
+            Self::Budget8(plane) | Self::BudgetCode(plane) => plane.absorbed(),
+            _ => 0,
+        }
+    }
+
     /// What may go up the link, if evictions may go elsewhere.
     pub fn allowance(&self) -> Option<&Allowance> {
         match self {

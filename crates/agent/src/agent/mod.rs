@@ -106,6 +106,10 @@ pub struct Status {
     pub incarnation: Incarnation,
     /// Items counted in it.
     pub items: u64,
+    /// Weight of all items counted in it.
+    pub weight: u64,
+    /// Weight that a sketch absorbed because the link had no room for it.
+    pub absorbed: u64,
     /// Items of the open epoch.
     pub open_items: u64,
     /// Epochs ended in it.
@@ -515,6 +519,8 @@ impl<S: Storage> Agent<S> {
         Status {
             incarnation: self.incarnation,
             items: self.device.items(),
+            weight: self.device.weight(),
+            absorbed: self.device.absorbed(),
             open_items: self.device.items() - self.items_at_cut,
             epochs: self.next_seq,
             waiting: self.spool.len() + usize::from(self.unspooled.is_some()),

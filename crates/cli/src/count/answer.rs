@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use serde::Serialize;
 use ucl_sketch::learned::Outputs;
-use ucl_sketch::{Estimate, KeyId, QueryView, Seed, SelfCheck};
+use ucl_sketch::{Estimate, KeyFormat, KeyId, QueryView, Seed, SelfCheck};
 use ucl_streams::metrics::ErrorMeter;
 use ucl_streams::{ExactCounts, Format};
 
@@ -68,7 +68,7 @@ pub struct Answer {
     /// The share of a left-out row that is predicted wrongly.
     #[serde(serialize_with = "residual", skip_serializing_if = "Option::is_none")]
     pub self_check: Option<SelfCheck>,
-    /// Weight in the sketch of keys that were never named.
+    /// Weight in the sketch that is in no count: its keys were not known at the end of its epoch.
     #[serde(skip_serializing_if = "is_zero")]
     pub unexplained: u64,
     #[serde(flatten)]
@@ -105,6 +105,12 @@ pub struct Answer {
     /// Known keys whose range is a single number.
     #[serde(skip)]
     pub exact_keys: u64,
+    /// Keys that have a code and a count, but no name, and the sum of their counts.
+    #[serde(skip)]
+    pub nameless: (u64, u64),
+    /// Bits of the codes of keys, where they are shorter than the default.
+    #[serde(skip)]
+    pub short_code: Option<u8>,
     /// Weight that a sketch absorbed because the link had no room for it.
     #[serde(skip_serializing_if = "is_zero")]
     pub absorbed: u64,
@@ -225,6 +231,11 @@ impl Answer {
             skipped: Skipped::default(),
             collapsed: view.outputs().is_some_and(Outputs::collapsed),
             configured: if mode.is_mirrored() { mode.name() } else { view.decoder().name() },
+            nameless: nameless(view),
+            short_code: match counter.sketch.config().keys {
+                KeyFormat::Code(bits) if bits < KeyFormat::CODE_BITS => Some(bits),
+                _ => None,
+            },
             absorbed: if mode.is_mirrored() { view.absorbed() } else { 0 },
             never_reported: view.estimated_lost_keys(),
             or_more: view.filter_overflows(),
@@ -252,6 +263,15 @@ impl Answer {
     }
 }
 
+/// The keys without a name, and the sum of their counts.
+fn nameless(view: &QueryView) -> (u64, u64) {
+    if !view.registry().format().any_length() {
+        return (0, 0);
+    }
+    let counts = view.all().filter(|&(id, _)| !view.registry().is_named(id)).map(|(_, answer)| answer.estimate);
+    counts.fold((0, 0), |(keys, sum), count| (keys + 1, u64::saturating_add(sum, count)))
+}
+
 fn prefix_sums(view: &QueryView, format: &Format, prefixes: &[String], exact: Option<&ExactCounts>) -> Vec<PrefixSum> {
     if prefixes.is_empty() {
         return Vec::new();
@@ -260,18 +280,22 @@ fn prefix_sums(view: &QueryView, format: &Format, prefixes: &[String], exact: Op
         .iter()
         .map(|prefix| PrefixSum { prefix: prefix.clone(), keys: 0, estimate: 0, lower: 0, upper: 0, truth: None })
         .collect();
-    for (id, answer) in view.all() {
+    // Weight that keys with another prefix have at least. A key without a name may have any.
+    let mut others = vec![0u64; sums.len()];
+    for (id, answer) in view.all().filter(|&(id, _)| view.registry().is_named(id)) {
         let key = Key::known(view, format, id).shown;
-        for sum in &mut sums {
+        for (sum, others) in sums.iter_mut().zip(&mut others) {
             if key.starts_with(&sum.prefix) {
                 sum.keys += 1;
                 sum.estimate = sum.estimate.saturating_add(answer.estimate);
                 sum.lower = sum.lower.saturating_add(answer.lower);
-                sum.upper = sum.upper.saturating_add(answer.upper).min(view.weight());
+            } else {
+                *others = others.saturating_add(answer.lower);
             }
         }
     }
-    for sum in &mut sums {
+    for (sum, others) in sums.iter_mut().zip(others) {
+        sum.upper = view.weight().saturating_sub(others);
         // Each estimate lies within its bounds, but together they may pass the weight of the
         // stream.
         sum.estimate = sum.estimate.min(sum.upper);

@@ -74,7 +74,7 @@ pub struct Args {
     ///
     /// Counts are exact while that is enough. What is beyond it goes into a sketch: the counts of
     /// those keys are estimates with ranges, and keys that were never sent are unknown.
-    #[arg(long, value_name = "BYTES", value_parser = values::bytes_per_item, help_heading = "Sketch")]
+    #[arg(long, value_name = "BYTES", value_parser = values::bytes_per_item, allow_negative_numbers = true, help_heading = "Sketch")]
     uplink: Option<f64>,
 
     /// Recovery algorithm: delta, em, learned, refined, cm, lsmr, lsqr, omp or map. The same as

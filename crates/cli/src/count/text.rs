@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::answer::Answer;
 use super::over_time::{self, Changes, Last, Span};
-use super::warnings::{absorbed, crowded, lost_unknown, more_keys, no_ip, no_key, substitute, unexplained};
+use super::warnings::{crowded, lost_unknown, more_keys, no_ip, no_key, notes};
 use crate::present::{header, histogram, key_table, queries, self_check, top, with_truth};
 use crate::show::{bytes, count, counted, figure, rate};
 
@@ -101,13 +101,7 @@ fn summary(answer: &Answer, verbose: bool, text: &mut String) {
         let each = sent as f64 / answer.items as f64;
         line("uplink", format!("{each:.3} bytes per item, {} in all", bytes(sent as usize)));
     }
-    if let Some(told) = absorbed(answer) {
-        line("note", told);
-    }
-    if let Some(told) = substitute(answer) {
-        line("note", told);
-    }
-    if let Some(told) = unexplained(answer) {
+    for told in notes(answer) {
         line("note", told);
     }
     if let Some(told) = answer.skipped.told() {

@@ -10,10 +10,14 @@ pub fn all(answer: &Answer) -> Vec<String> {
     let skipped = answer.skipped.told().map(|told| format!("skipped {told}"));
     let hashes = earlier_hashes(answer.seed).map(|warning| format!("hash functions: {warning}"));
     let records = [skipped, no_ip(answer), no_key(answer), hashes];
-    let warnings =
-        [lost, more_keys(answer), crowded(answer), absorbed(answer), substitute(answer), unexplained(answer)];
-    let warnings = warnings.into_iter().chain(records);
-    warnings.flatten().collect()
+    let warnings = [lost, more_keys(answer), crowded(answer)].into_iter().flatten();
+    warnings.chain(notes(answer)).chain(records.into_iter().flatten()).collect()
+}
+
+/// What is true of the counts, in the order of its weight.
+pub fn notes(answer: &Answer) -> impl Iterator<Item = String> {
+    let notes = [absorbed(answer), shared_codes(answer), nameless(answer), substitute(answer), unexplained(answer)];
+    notes.into_iter().flatten()
 }
 
 /// Returns true if the Bloom filter is so full that it would have lost far more keys than can be
@@ -64,7 +68,7 @@ pub fn crowded(answer: &Answer) -> Option<String> {
 }
 
 /// What the link had no room for.
-pub fn absorbed(answer: &Answer) -> Option<String> {
+fn absorbed(answer: &Answer) -> Option<String> {
     let share = 100.0 * answer.absorbed as f64 / answer.total.max(1) as f64;
     let what = if answer.weight.is_some() { "weight" } else { "items" };
     (answer.absorbed > 0).then(|| {
@@ -73,7 +77,7 @@ pub fn absorbed(answer: &Answer) -> Option<String> {
 }
 
 /// The decoder that answered for the one that was asked for, or a network that should not have.
-pub fn substitute(answer: &Answer) -> Option<String> {
+fn substitute(answer: &Answer) -> Option<String> {
     let decoder = answer.decoder;
     let configured = answer.configured;
     match (decoder != configured, answer.collapsed) {
@@ -91,13 +95,34 @@ pub fn substitute(answer: &Answer) -> Option<String> {
 /// What a collapse is.
 const COLLAPSED: &str = "it tells hardly any key from another";
 
-/// Weight that came with keys that nobody knows.
-pub fn unexplained(answer: &Answer) -> Option<String> {
+/// Keys that share a code, and so a count: with codes that are short for so many keys.
+fn shared_codes(answer: &Answer) -> Option<String> {
+    let bits = answer.short_code?;
+    let codes = 2f64.powi(bits.into());
+    // So many keys have so many codes, about.
+    let known = answer.keys as f64;
+    let keys = -codes * (-known / codes).max(0.5 / codes - 1.0).ln_1p();
+    let shared = keys * -(-keys / codes).exp_m1();
+    let shown = count(shared.round() as u64);
+    (shared >= 1.0).then(|| {
+        format!("about {shown} keys have the {bits}-bit code of another, and both counts are one: use more --code-bits")
+    })
+}
+
+/// Keys whose name was taken for sent.
+fn nameless(answer: &Answer) -> Option<String> {
+    let (keys, sum) = answer.nameless;
+    let what = if answer.weight.is_some() { format!("weight {}", count(sum)) } else { counted(sum, "item") };
+    (keys > 0).then(|| format!("{} with {what} in all: counted, but without a name (code:…)", counted(keys, "key")))
+}
+
+/// Weight that came with keys that nobody knew.
+fn unexplained(answer: &Answer) -> Option<String> {
     let what = match answer.weight {
-        None => counted(answer.unexplained, "item") + if answer.unexplained == 1 { " belongs" } else { " belong" },
-        Some(_) => format!("a weight of {} belongs", count(answer.unexplained)),
+        None => counted(answer.unexplained, "item") + if answer.unexplained == 1 { " is" } else { " are" },
+        Some(_) => format!("a weight of {} is", count(answer.unexplained)),
     };
-    (answer.unexplained > 0).then(|| format!("{what} to keys that were never named"))
+    (answer.unexplained > 0).then(|| format!("about {what} in no count: their keys were unknown when they came"))
 }
 
 /// Records that have no key, for another reason than being bad.

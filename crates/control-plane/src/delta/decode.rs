@@ -211,7 +211,7 @@ impl<'a> BlockDecoder<'a> {
         let mut values = vec![0.0; candidates.len()];
         peeled.then_em(&shrunk.columns, Some(&start), self.options, workspace, &mut values)?;
         // Counters with mass and no candidate, and those that peeling bared.
-        let unexplained = (peeled.unexplained() / entries as i64) as u64;
+        let unexplained = (peeled.unexplained() / entries as i128).clamp(0, u64::MAX.into()) as u64;
         let named = |(ColumnId(place), doubt): (ColumnId, Doubt)| (candidates[place as usize], doubt);
         let doubts = doubt::of_epoch(&shrunk.columns, peeled, &values).into_iter().map(named).collect();
         let crowded = candidates.len() as f64 > CROWDED * load_limit(self.geometry) * live.len() as f64;

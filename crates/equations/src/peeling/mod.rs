@@ -58,7 +58,7 @@ pub struct Peeling {
     remaining: Vec<i64>,
     unsolved: Vec<ColumnId>,
     refused: usize,
-    unexplained: i64,
+    unexplained: i128,
 }
 
 /// Peels the candidates (all columns if `None`) from counters `y >= 0`. The columns must be columns
@@ -159,7 +159,7 @@ impl Peeler {
         *unexplained = 0;
         if remaining.iter().fold(0, |all, &mass| all | mass) != 0 {
             let orphans = counters.iter().filter(|counter| counter.mass() != 0 && counter.candidates() == 0);
-            *unexplained = orphans.map(|counter| counter.mass()).fold(0, i64::saturating_add);
+            *unexplained = orphans.map(|counter| i128::from(counter.mass())).sum();
         }
     }
 }
@@ -357,7 +357,7 @@ impl Peeling {
 
     /// Mass on counters without unsolved candidates, summed over the counters. A lost key counts
     /// once for each such counter.
-    pub fn unexplained(&self) -> i64 {
+    pub fn unexplained(&self) -> i128 {
         self.unexplained
     }
 
