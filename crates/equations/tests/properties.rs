@@ -242,7 +242,7 @@ proptest! {
         prop_assert_eq!(small.values().iter().map(|value| value.map(|value| value * LARGE)).collect::<Vec<_>>(), large.values());
         prop_assert_eq!(small.remaining().iter().map(|mass| mass * LARGE).collect::<Vec<_>>(), large.remaining());
         prop_assert_eq!(small.unsolved(), large.unsolved());
-        prop_assert_eq!((small.refused(), small.unexplained() * LARGE), (large.refused(), large.unexplained()));
+        prop_assert_eq!((small.refused(), small.unexplained() * i128::from(LARGE)), (large.refused(), large.unexplained()));
     }
 
     /// Both find the least-squares solution: the residual is orthogonal to every column.
