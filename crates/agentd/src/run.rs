@@ -129,7 +129,7 @@ pub fn run_and_tell(args: &Args) -> Result<(), AgentdError> {
             let share = 100.0 * absorbed as f64 / weight as f64;
             let _ = writeln!(
                 std::io::stdout(),
-                "{stream}: a sketch absorbed {share:.1}% of them, for which the link had no room: those counts have ranges"
+                "{stream}: {share:.1}% of the weight went into the sketch, for the link had no room: those counts have ranges"
             );
         }
         failures.extend(failed.map(|why| format!("{stream}: {why}")));

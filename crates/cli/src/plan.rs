@@ -117,8 +117,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     show::print(text(&lines, &scenario, stream.truth().distinct() as u64))
 }
 
-/// Bits of a code that is shorter than by default. Of a million keys, one has the code of another
-/// with a probability of 1 in a million.
+/// Bits of a code that is shorter than by default. Among a million keys, the chance that a key
+/// shares its code is 1 in a million.
 const SHORT_CODE: u8 = 40;
 
 /// Returns a half and a quarter of an uplink, with two digits, as people type them.
@@ -281,8 +281,8 @@ fn shorter_codes(lines: &[Line], keys: u64) -> String {
         (Some(whole), Some(short)) if short < 0.8 * whole => {
             let odds = (1u64 << SHORT_CODE) / keys.max(1);
             format!(
-                "\nWith --code-bits {SHORT_CODE}, exact sends {} bytes per item. A count then has a part of another key's\n\
-                 with a probability of 1 in {}.",
+                "\nWith --code-bits {SHORT_CODE}, exact sends {} bytes per item. The chance that a count includes another\n\
+                 key's is then 1 in {}.",
                 show::figure(short),
                 show::count(odds)
             )
@@ -336,8 +336,8 @@ mod tests {
         let coded = |uplink| Line { code_bits: Some(SHORT_CODE), ..line("exact", 60_000, 0.0, Some(uplink)) };
         let told = |uplink| shorter_codes(&[line("exact", 60_000, 0.0, Some(0.5)), coded(uplink)], 1 << 14);
         assert_eq!(told(0.45), "");
-        let want = "\nWith --code-bits 40, exact sends 0.200 bytes per item. A count then has a part of another key's\n\
-                    with a probability of 1 in 67,108,864.";
+        let want = "\nWith --code-bits 40, exact sends 0.200 bytes per item. The chance that a count includes another\n\
+                    key's is then 1 in 67,108,864.";
         assert_eq!(told(0.2), want);
     }
 

@@ -205,11 +205,13 @@ fn keys_without_names_are_told_and_bounded() {
     assert!(number("lower") <= truth && truth <= number("upper"), "{sum}");
     assert!(number("upper") > number("estimate"), "a key without a name may be one of them: {sum}");
     let warnings = answer["warnings"].to_string();
-    assert!(warnings.contains("counted, but without a name (code:…)"), "{warnings}");
+    assert!(warnings.contains("counted, but the name is not known (code:…)"), "{warnings}");
     let short = folder.run("count words --memory 16KB --seed 1 --json --code-bits 20").json()["warnings"].to_string();
-    assert!(short.contains("have the 20-bit code of another, and both counts are one"), "{short}");
+    assert!(short.contains("share a 20-bit code with another key, and each has the count of both"), "{short}");
+    let refused = folder.run("count words --uplink -1").failed(2);
+    assert!(refused.contains("invalid value '-1' for '--uplink"), "{refused}");
     let long = folder.run("count words --memory 16KB --seed 1 --json --code-bits 40").json()["warnings"].to_string();
-    assert!(!long.contains("code of another"), "{long}");
+    assert!(!long.contains("share a"), "{long}");
 }
 
 /// What the counters have beyond all known keys is told, and not given to any of them.

@@ -180,6 +180,22 @@ fn what_cannot_be_delivered_waits_on_the_disk() {
     assert!(top.out.contains(" 1  x           3") && top.err.is_empty(), "{}{}", top.out, top.err);
 }
 
+/// The defect: an agent whose link had no room for most keys said "all delivered", and no more.
+#[test]
+fn what_the_link_had_no_room_for_is_told() {
+    let lines: String = (0..40_000u64).map(|i| format!("/page/{}\n", i * i % 30_011)).collect();
+    let folder = Folder::with("a.log", lines);
+    let collector = Collector::start(&folder, "127.0.0.1:0", None);
+    let run: common::Run = collector.agent(&folder, "--stream a --uplink 100/s a.log").output().unwrap().into();
+    let mut told = run.out.lines();
+    assert!(told.next().unwrap().starts_with("a: 40000 items in "), "{}{}", run.out, run.err);
+    let absorbed = told.next().unwrap();
+    assert!(
+        absorbed.ends_with("% of the weight went into the sketch, for the link had no room: those counts have ranges"),
+        "{absorbed}"
+    );
+}
+
 #[test]
 fn the_link_can_be_encrypted() {
     let folder = Folder::with("a.log", "x\nx\n");

@@ -197,9 +197,9 @@ const NAME_SHARE: f64 = 0.15;
 /// Hashes of its filters: each is full when it claims one new name in 512.
 const NAME_HASHES: u8 = 9;
 /// The same, and the share of the counters, in mode budget with a limit: then most keys are named
-/// once, and absorbed. (Six streams of text at half of what exact counting takes had 1.2 to 5 times
-/// the errors with the shares of an unlimited budget. Without a limit these shares send 1.05 to 1.7
-/// times as much.)
+/// once, and absorbed. (Six streams of text at half of what exact counting takes had 1.1 to 6.7
+/// times the errors with the shares of an unlimited budget. Without a limit these shares send 1.05
+/// to 1.7 times as much.)
 const LIMITED_NAME_SHARE: f64 = 0.3;
 const LIMITED_ABSORBING_SHARE: f64 = 0.3;
 

@@ -42,8 +42,8 @@
 //! What a mirrored table sends (kind 5) is framed piece by piece ([`ExportFrames`]).
 //!
 //! Older versions are still read. Version 4 wrote names as one block of bytes, and version 3 had no
-//! mirrored table. Versions 1 and 2 had seeds of 64
-//! bits for other hash functions, and version 1 had no FlowRadar and no heavy part but the paper's.
+//! mirrored table. Versions 1 and 2 had seeds of 64 bits for other hash functions, and version 1
+//! had no FlowRadar and no heavy part but the paper's.
 //!
 //! Every list is a block of byte symbols, raw, constant or entropy-coded, with its own frequency
 //! table: a message can be read without the ones before it, given the configuration that opened its

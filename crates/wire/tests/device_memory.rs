@@ -7,7 +7,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use ucl_data_plane::mirrored::{Allowance, BudgetPlane, MirroredPlane, MirroredShape};
-use ucl_data_plane::{Config, DataPlane, KeyFormat, Report, ReportRule, Shape};
+use ucl_data_plane::{Config, DataPlane, KeyFormat, Report, ReportRule, ReportSink, Shape};
 use ucl_streams::SplitMix64;
 use ucl_wire::{ExportFrames, Header};
 
@@ -43,6 +43,26 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// Frames what a table sends, and counts its bytes.
+struct Framed {
+    frames: ExportFrames,
+    bytes: usize,
+}
+
+impl Framed {
+    fn new() -> Self {
+        Self { frames: ExportFrames::new(Header::default()), bytes: 0 }
+    }
+}
+
+impl ReportSink for Framed {
+    fn report(&mut self, report: Report<'_>) {
+        if let Report::Export(piece) = report {
+            self.frames.write(piece, &mut |bytes| self.bytes += bytes.len());
+        }
+    }
+}
+
 #[test]
 fn a_device_keeps_to_its_budget() {
     for budget in [8 << 10, 16 << 10, 64 << 10] {
@@ -56,14 +76,8 @@ fn a_device_keeps_to_its_budget() {
         let before = HELD.get();
         PEAK.set(before);
         let mut plane = MirroredPlane::<4>::new(config).unwrap();
-        let mut frames = ExportFrames::new(Header::default());
-        let mut sent = 0;
+        let mut sink = Framed::new();
         let mut random = SplitMix64::new(1);
-        let mut sink = |report: Report<'_>| {
-            if let Report::Export(piece) = report {
-                frames.write(piece, &mut |bytes| sent += bytes.len());
-            }
-        };
         for i in 0..200_000u32 {
             // Half of the items are of few keys, the others are all different.
             let key = if i % 2 == 0 { (random.next_u64() % 1_000) as u32 } else { random.next_u64() as u32 };
@@ -75,7 +89,7 @@ fn a_device_keeps_to_its_budget() {
         let peak = (PEAK.get() - before) as usize;
         // What is not allocated: the plane, and the frame that is open.
         let whole = peak + size_of_val(&plane) + size_of::<ExportFrames>();
-        assert!(sent > 100_000, "{sent} bytes were sent");
+        assert!(sink.bytes > 100_000, "{} bytes were sent", sink.bytes);
         assert!(whole <= budget, "{whole} bytes in a budget of {budget}: {}", plane.memory());
         assert!(plane.memory().total() <= budget && plane.memory().total() > budget * 9 / 10);
     }
@@ -99,14 +113,8 @@ fn a_device_with_a_limit_keeps_to_its_budget() {
         let mut plane = BudgetPlane::<4>::new(config).unwrap();
         plane.watch_load().unwrap();
         plane.set_allowance(Allowance::per_item(0.3));
-        let mut frames = ExportFrames::new(Header::default());
-        let mut sent = 0;
+        let mut sink = Framed::new();
         let mut random = SplitMix64::new(1);
-        let mut sink = |report: Report<'_>| {
-            if let Report::Export(piece) = report {
-                frames.write(piece, &mut |bytes| sent += bytes.len());
-            }
-        };
         for _ in 0..200_000 {
             let key = random.next_u64() % 20_000 * (random.next_u64() % 3);
             plane.insert(&(key as u32).to_le_bytes(), 1, &mut sink).unwrap();
@@ -117,7 +125,8 @@ fn a_device_with_a_limit_keeps_to_its_budget() {
         plane.cut(&mut sink);
         let peak = (PEAK.get() - before) as usize;
         let whole = peak + size_of_val(&plane) + size_of::<ExportFrames>();
-        assert!(sent > 10_000 && plane.absorbed() > 10_000, "{sent} bytes, {} absorbed", plane.absorbed());
+        let (sent, absorbed) = (sink.bytes, plane.absorbed());
+        assert!(sent > 10_000 && absorbed > 10_000, "{sent} bytes, {absorbed} absorbed");
         assert!(whole <= budget, "{whole} bytes in a budget of {budget}: {}", plane.memory());
         assert!(plane.memory().total() <= budget && plane.memory().total() > budget * 9 / 10);
     }

@@ -193,6 +193,8 @@ pub struct Args {
     query_file: Option<PathBuf>,
 
     /// Show the sum of all known keys that start with PREFIX when printed; can be repeated.
+    ///
+    /// Its upper bound also covers keys that are not known, or whose name is not.
     #[arg(long, value_name = "PREFIX", help_heading = "Answers")]
     prefix: Vec<String>,
 

@@ -14,7 +14,7 @@ pub fn all(answer: &Answer) -> Vec<String> {
     warnings.chain(notes(answer)).chain(records.into_iter().flatten()).collect()
 }
 
-/// What is true of the counts, in the order of its weight.
+/// Returns notes on how far to trust the counts, the most important first.
 pub fn notes(answer: &Answer) -> impl Iterator<Item = String> {
     let notes = [absorbed(answer), shared_codes(answer), nameless(answer), substitute(answer), unexplained(answer)];
     notes.into_iter().flatten()
@@ -105,7 +105,7 @@ fn shared_codes(answer: &Answer) -> Option<String> {
     let shared = keys * -(-keys / codes).exp_m1();
     let shown = count(shared.round() as u64);
     (shared >= 1.0).then(|| {
-        format!("about {shown} keys have the {bits}-bit code of another, and both counts are one: use more --code-bits")
+        format!("about {shown} keys share a {bits}-bit code with another key, and each has the count of both: use more --code-bits")
     })
 }
 
@@ -113,7 +113,8 @@ fn shared_codes(answer: &Answer) -> Option<String> {
 fn nameless(answer: &Answer) -> Option<String> {
     let (keys, sum) = answer.nameless;
     let what = if answer.weight.is_some() { format!("weight {}", count(sum)) } else { counted(sum, "item") };
-    (keys > 0).then(|| format!("{} with {what} in all: counted, but without a name (code:…)", counted(keys, "key")))
+    (keys > 0)
+        .then(|| format!("{} with {what} in all: counted, but the name is not known (code:…)", counted(keys, "key")))
 }
 
 /// Weight that came with keys that nobody knew.

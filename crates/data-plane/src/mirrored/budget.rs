@@ -114,6 +114,16 @@ pub struct BudgetPlane<const N: usize> {
     pub(super) frozen: bool,
 }
 
+/// What becomes of a newcomer.
+enum Fate {
+    /// It takes a slot, and a record goes up.
+    Exported,
+    /// Its name goes up, and the sketch counts it.
+    Named,
+    /// The sketch counts it.
+    Absorbed,
+}
+
 /// The names that go up the link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -340,23 +350,24 @@ impl<const N: usize> BudgetPlane<N> {
         left > 0
     }
 
-    /// Whether a newcomer is exported.
-    fn exports(&self, hash: KeyHash) -> bool {
-        if self.frozen || self.allowance.is_unlimited() {
-            return !self.frozen;
+    /// Returns what becomes of a newcomer.
+    fn fate(&self, hash: KeyHash) -> Fate {
+        if self.frozen {
+            return Fate::Absorbed;
+        }
+        if self.allowance.is_unlimited() {
+            return Fate::Exported;
         }
         let ample = i64::from(self.part.shape().buffer);
+        let free = self.free();
         // Full counts of those who have a slot come first.
-        let free = self.free().saturating_sub(if self.absorbs_full() { ample / 4 } else { 0 });
+        let for_records = free.saturating_sub(if self.absorbs_full() { ample / 4 } else { 0 });
         match &self.names {
-            None => self.is_worth(free, hash),
-            Some(names) => free.saturating_sub_unsigned(names.last_epoch) >= ample,
+            None if self.is_worth(for_records, hash) => Fate::Exported,
+            Some(names) if for_records.saturating_sub_unsigned(names.last_epoch) >= ample => Fate::Exported,
+            Some(_) if self.is_worth(free, hash) => Fate::Named,
+            _ => Fate::Absorbed,
         }
-    }
-
-    /// Whether a newcomer that is absorbed is named.
-    fn is_named(&self, hash: KeyHash) -> bool {
-        self.names.is_some() && !self.frozen && self.is_worth(self.free(), hash)
     }
 
     /// Whether a key may take some of the bytes that are free: the fewer they are, the more of it
@@ -408,31 +419,26 @@ impl<const N: usize> BudgetPlane<N> {
         sink: &mut impl ReportSink,
     ) {
         let hash = self.light.seed.hash(key);
-        if !self.exports(hash) {
-            if self.is_named(hash) {
-                self.send_name(key, hash, name, sink);
+        match self.fate(hash) {
+            Fate::Exported => {}
+            Fate::Named => {
+                self.name_alone(key, hash, name, sink);
+                return self.absorb(key, weight, sink);
             }
-            return self.absorb(key, weight, sink);
+            Fate::Absorbed => return self.absorb(key, weight, sink),
         }
         self.light.known.iter_mut().for_each(|known| known.insert(hash));
-        if let (Some(name), Some(names)) = (name, &mut self.names)
-            && names.sent.is_new(hash)
-        {
-            self.allowance.debit(names.price.of(name));
-            sink.report(Report::Key { key: KeyRef::Name(name), flags: KeyFlags::default() });
+        if let Some(name) = name {
+            self.send_name(hash, name, sink);
         }
         let left = self.export(sink, |part, mut out| part.miss(set, tag, weight, &mut out));
         let bits = self.part.shape().count_bits;
         self.exported += left + (weight >> bits << bits);
     }
 
-    /// Sends the name of a key that is absorbed, unless it was sent before. A code that tells its
-    /// key has no name, but the server has not seen the code.
-    fn send_name(&mut self, key: &[u8; N], hash: KeyHash, name: Option<&[u8]>, sink: &mut impl ReportSink) {
-        let Some(names) = &mut self.names else { return };
-        if !names.sent.is_new(hash) {
-            return;
-        }
+    /// Names a key that is absorbed. A code that tells its key has no name, but the server has not
+    /// seen the code.
+    fn name_alone(&mut self, key: &[u8; N], hash: KeyHash, name: Option<&[u8]>, sink: &mut impl ReportSink) {
         let coded = match self.light.config.keys {
             KeyFormat::Code(bits) if name.is_none() => {
                 let code = u64::from_le_bytes(core::array::from_fn(|i| key[i]));
@@ -441,11 +447,21 @@ impl<const N: usize> BudgetPlane<N> {
             _ => None,
         };
         let Some(name) = name.or_else(|| coded.as_ref().map(CodedKey::bytes)) else { return };
-        let price = names.price.of(name);
-        names.since_cut += price;
-        self.allowance.debit(price);
+        let Some(price) = self.send_name(hash, name, sink) else { return };
+        self.names.iter_mut().for_each(|names| names.since_cut += price);
         self.light.known.iter_mut().for_each(|known| known.insert(hash));
+    }
+
+    /// Sends a name, unless it was sent before. Returns what it takes.
+    fn send_name(&mut self, hash: KeyHash, name: &[u8], sink: &mut impl ReportSink) -> Option<u64> {
+        let names = self.names.as_mut()?;
+        if !names.sent.is_new(hash) {
+            return None;
+        }
+        let price = names.price.of(name);
+        self.allowance.debit(price);
         sink.report(Report::Key { key: KeyRef::Name(name), flags: KeyFlags::default() });
+        Some(price)
     }
 
     fn absorb(&mut self, key: &[u8; N], weight: u64, sink: &mut impl ReportSink) {

@@ -106,6 +106,7 @@ pub use budget::BudgetPlane;
 pub(crate) use budget::{FIXED_BYTES as BUDGET_FIXED_BYTES, Names};
 pub use coder::CHUNK;
 pub use mirror::{KeyBook, Mirror, OtherTable};
+pub use name_price::index_of;
 pub(crate) use plane::FIXED_BYTES;
 pub use plane::MirroredPlane;
 pub use shape::{MirroredShape, Policy};

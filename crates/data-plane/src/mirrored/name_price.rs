@@ -14,6 +14,12 @@ const MISS: u64 = 5;
 const RUN: u64 = 3;
 const NAME: u64 = 8;
 
+/// Returns where a table of `2^bits` entries has what followed these three bytes.
+pub fn index_of(last: [u8; 3], bits: u32) -> usize {
+    let [a, b, c] = last;
+    (u32::from_le_bytes([a, b, c, 0]).wrapping_mul(0x9E37_79B1) >> (u32::BITS - bits)) as usize
+}
+
 /// Foretells what names take, from those before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -44,9 +50,8 @@ impl NamePrice {
         let mut eighths = NAME;
         let mut in_run = false;
         for &byte in name {
-            let [a, b, c] = self.last;
-            let at = u32::from_le_bytes([a, b, c, 0]).wrapping_mul(0x9E37_79B1) >> (u32::BITS - BITS);
-            let hit = core::mem::replace(&mut self.next[at as usize], byte) == byte;
+            let [_, b, c] = self.last;
+            let hit = core::mem::replace(&mut self.next[index_of(self.last, BITS)], byte) == byte;
             eighths += match (hit, in_run) {
                 (false, _) => MISS,
                 (true, false) => RUN,

@@ -23,6 +23,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use ucl_data_plane::mirrored::index_of;
+
 use super::block;
 use super::values::{self, Scratch};
 use crate::WireError;
@@ -31,29 +33,24 @@ use crate::bytes::{Reader, put_varint};
 const PLAIN: u8 = 0;
 const PREDICTED: u8 = 1;
 
-/// Bytes that a prediction goes by.
-const CONTEXT: usize = 3;
-
 /// Where the text went on after three bytes, by their hash.
 struct Places {
     /// Zero for none: nothing goes before the first byte.
     places: Vec<u32>,
-    shift: u32,
+    bits: u32,
 }
 
 impl Places {
     /// For a text of so many bytes. The table takes no more memory than the text, up to 16KB.
     fn new(bytes: usize) -> Self {
         let bits = (bytes / size_of::<u32>()).max(1).ilog2().clamp(6, 12);
-        Self { places: vec![0; 1 << bits], shift: u32::BITS - bits }
+        Self { places: vec![0; 1 << bits], bits }
     }
 
     /// Notes that the text goes on at its end, and returns where it went on last.
     fn replace(&mut self, text: &[u8]) -> Option<usize> {
-        let &[.., a, b, c] = text else { return None };
-        let _: [u8; CONTEXT] = [a, b, c];
-        let hash = u32::from_le_bytes([a, b, c, 0]).wrapping_mul(0x9E37_79B1) >> self.shift;
-        let place = core::mem::replace(&mut self.places[hash as usize], text.len() as u32);
+        let last = text.last_chunk()?;
+        let place = core::mem::replace(&mut self.places[index_of(*last, self.bits)], text.len() as u32);
         (place > 0).then_some(place as usize)
     }
 }
